@@ -1,0 +1,70 @@
+"""Turns the observer's events into the compiler's books. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from measured import events
+from measured.record import Books, Break, Compile, Timing
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_.*_at_(\d+)$")
+_LIMIT = "Dynamo recompile limit exceeded"
+
+
+def books(log: Iterable[events.Event]) -> Books:
+    """Compiles in the order they ended, and the places where graphs broke."""
+    compiled = [event for event in log if isinstance(event, events.Compiled)]
+    broke = [event for event in log if isinstance(event, events.Broke)]
+    processes = list(dict.fromkeys(event.pid for event in compiled))
+    return Books(
+        compiles=[_compile(event, processes.index(event.pid)) for event in compiled],
+        breaks=_breaks(compiled, broke),
+    )
+
+
+def timings(log: Iterable[events.Event]) -> list[Timing]:
+    """The benchmark measurements, in the order they were made."""
+    return [
+        Timing(event.label, event.threads, event.calls_per_sample, event.samples_seconds)
+        for event in log
+        if isinstance(event, events.Timed)
+    ]
+
+
+def _compile(event: events.Compiled, process: int) -> Compile:
+    return Compile(
+        process=process,
+        compile_id=event.compile_id,
+        function=event.function,
+        file=event.file,
+        line=event.line,
+        graph_ops=event.graph_ops,
+        backward=event.backward,
+        recompile_reason=event.recompile_reason,
+        failure=event.failure,
+        total_seconds=event.entire_us / 1e6,
+        # Dynamo's counters nest: each phase's own share is what the next one leaves of it.
+        dynamo_seconds=max(event.entire_us - event.backend_us, 0) / 1e6,
+        aot_autograd_seconds=max(event.backend_us - event.inductor_us, 0) / 1e6,
+        inductor_seconds=max(event.inductor_us - event.cpp_us, 0) / 1e6,
+        cpp_seconds=event.cpp_us / 1e6,
+        cache_hits=event.cache_hits,
+        cache_misses=event.cache_misses,
+    )
+
+
+def _breaks(compiled: list[events.Compiled], broke: list[events.Broke]) -> list[Break]:
+    """One entry per place: a break seen by two compiles, or by its reason and its resume
+    function, is one break. A data-dependent `if` shows only as resume functions."""
+    reasons: dict[tuple[str, int], str] = {}
+    for event in broke:
+        reasons.setdefault((event.file, event.line), event.reason)
+    for event in compiled:
+        if match := _RESUME.match(event.function):
+            reasons.setdefault((event.file, int(match[1])), "")
+        # A frame that cannot be split (a break inside a loop) is given up whole, or raises
+        # under fullgraph: the reason stands only in the failure.
+        if event.failure == "Unsupported" and not event.failure_reason.startswith(_LIMIT):
+            reasons.setdefault((event.failure_file, event.failure_line), event.failure_reason)
+    return sorted(Break(file, line, reason) for (file, line), reason in reasons.items())

@@ -1,0 +1,183 @@
+"""One build: pages are read, what is missing is run, pages ask for results, the build is judged.
+
+Knows nothing of MkDocs; `hooks/site.py` passes plain text in and takes HTML out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from measured import constants, machine, report, run, store, values
+from measured.pages import Page
+from measured.record import RunRecord
+from measured.report import Failure
+from measured.snippets import Mistake, Place, Snippet, content_key
+
+Progress = Callable[[str], None]
+
+
+class Build:
+    """State of one build, from the reading of the pages to the verdict."""
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self._cache = cache or store.cache_folder()
+        self._store = store.Store(self._cache / "records")
+        self._pages: dict[str, Page] = {}
+        self._records: dict[str, RunRecord] = {}
+        self._failures: list[Failure] = []
+        self._shown: Counter[str] = Counter()
+        self.executed = 0
+
+    built_in = ("build", "machine", "rule")
+    """Names of values that are the build's own, not a snippet's."""
+
+    @property
+    def snippets(self) -> list[Snippet]:
+        return [snippet for page in self._pages.values() for snippet in page.snippets]
+
+    def record(self, snippet: Snippet) -> RunRecord | None:
+        return self._records.get(snippet.name)
+
+    def read(self, pages: Iterable[Page]) -> list[Failure]:
+        """Step 1. Takes what each page declares. Returns the authors' mistakes."""
+        self._pages = {page.path: page for page in pages}
+        for page in self._pages.values():
+            for problem in page.problems:
+                self._fail("mistake", problem.place, problem.message)
+        first: dict[str, Place] = {}
+        for snippet in self.snippets:
+            if snippet.name in first:
+                self._fail(
+                    "mistake",
+                    snippet.place,
+                    f"{snippet.name} is included a second time; it stands at {first[snippet.name]}",
+                )
+            first.setdefault(snippet.name, snippet.place)
+        return list(self._failures)
+
+    def execute(self, progress: Progress) -> None:
+        """Steps 2 and 3. Looks each snippet up by its key and runs those that are missing."""
+        keys = self._keys()
+        missing = []
+        for name, (snippet, key) in keys.items():
+            if found := self._store.load(key):
+                self._records[name] = found
+            elif snippet.expects.needs == "cuda" and not machine.has_cuda():
+                continue  # Shown as "not run here".
+            else:
+                missing.append((snippet, key))
+        if missing and (obstacle := machine.missing()):
+            self._fail("ending", missing[0][0].place, obstacle)
+            return
+        for number, (snippet, key) in enumerate(missing, 1):
+            progress(f"running {number}/{len(missing)}: {snippet.name}")
+            made = run.run(snippet, key, self._cache)
+            self._records[snippet.name] = made
+            self.executed += 1
+            # A failure is not kept: the next build tries again.
+            if not report.judge(snippet, made):
+                self._store.save(made)
+
+    def _keys(self) -> dict[str, tuple[Snippet, str]]:
+        fingerprint = machine.fingerprint(machine.describe())
+        engine = store.engine_version()
+        keys: dict[str, tuple[Snippet, str]] = {}
+        for snippet in self.snippets:
+            key = content_key(
+                snippet, machine=fingerprint, engine=engine, environment=os.environ
+            )
+            keys.setdefault(snippet.name, (snippet, key))
+        return keys
+
+    def take(self, page: str, source: str) -> Snippet | None:
+        """Step 4. The next declared fence of `page`, if `source` is what was declared there.
+
+        None, and a failure, where a fence renders that was not declared, or with other code.
+        """
+        declared = self._pages[page].snippets if page in self._pages else []
+        index = self._shown[page]
+        self._shown[page] += 1
+        if index < len(declared) and declared[index].source.strip() == source.strip():
+            return declared[index]
+        place = declared[index].place if index < len(declared) else Place(page, 0)
+        self._fail(
+            "shown",
+            place,
+            "the code shown is not the code that was declared to run "
+            "(executed fences can not come from an included Markdown file)",
+        )
+        return None
+
+    def value(self, expression: str) -> tuple[str, str] | None:
+        """Step 4. Name of the snippet and text of a quoted value; None if there is none.
+
+        The failure is filed by `judge`, which knows the line.
+        """
+        try:
+            return values.evaluate(expression, self._namespace())
+        except Mistake:
+            return None
+
+    def _namespace(self) -> dict[str, dict[str, Any]]:
+        namespace: dict[str, dict[str, Any]] = {
+            name: record.values for name, record in self._records.items()
+        }
+        here = machine.describe()
+        audits = [record.audit for record in self._records.values() if record.audit]
+        namespace["build"] = {
+            "snippets": len(self._records),
+            "calls_checked": sum(audit.checked for audit in audits),
+            "calls_total": sum(audit.calls_total for audit in audits),
+            "graphs": sum(record.books.graphs for record in self._records.values()),
+            "compile_seconds": sum(r.books.compile_seconds for r in self._records.values()),
+            "divergences": sum(
+                call.verdict == "diverges" for audit in audits for call in audit.calls
+            ),
+            "date": max((r.date[:10] for r in self._records.values()), default=""),
+        }
+        namespace["machine"] = {name: getattr(here, name) for name in here.__struct_fields__}
+        namespace["rule"] = {
+            name.lower(): value
+            for name, value in vars(constants).items()
+            if name.isupper()
+        }
+        return namespace
+
+    def judge(self, rendered: Iterable[str]) -> list[Failure]:
+        """Step 5. Every failure of the build. `rendered` are the pages that were drawn."""
+        failures = list(self._failures)
+        for snippet in self.snippets:
+            if record := self.record(snippet):
+                failures += report.judge(snippet, record)
+        namespace = self._namespace()
+        unrun = {snippet.name for snippet in self.snippets if not self.record(snippet)}
+        broken = {
+            name
+            for name, record in self._records.items()
+            if record.observed.ending not in ("finished", "raised")
+        }
+        for page in self._pages.values():
+            for use in page.values:
+                try:
+                    values.evaluate(use.expression, namespace)
+                except Mistake as mistake:
+                    # A snippet that failed has no values, and has been reported once already.
+                    if use.expression.partition(".")[0].strip() not in unrun | broken:
+                        failures.append(Failure("mistake", use.place, "", str(mistake)))
+        for page_path in set(rendered):
+            failures += self._left_out(page_path)
+        return failures
+
+    def _left_out(self, page_path: str) -> list[Failure]:
+        declared = self._pages[page_path].snippets if page_path in self._pages else []
+        return [
+            Failure("shown", snippet.place, snippet.name, "was declared and never rendered")
+            for snippet in declared[self._shown[page_path] :]
+        ]
+
+    def _fail(self, kind: str, place: Place, message: str) -> None:
+        self._failures.append(Failure(kind, place, "", message))

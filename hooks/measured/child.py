@@ -1,0 +1,47 @@
+"""Attaches the observer or the audit to a process of a run, before it has imported torch.
+
+Nothing here imports torch. The listeners wait for the snippet to import it, so that what the
+snippet does before that (set TORCH_LOGS, choose threads) has the effect it has for a reader.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import wrapt
+
+from measured import events
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What a child is to do; written by the parent, read once per process."""
+
+    mode: str
+    """observe or audit."""
+    script: str
+    """Path of the snippet's copy in the child's own folder."""
+    events: str
+    """Path of the event log."""
+    memory_bytes: int
+    """Limit on private memory of each process."""
+    file_bytes: int
+    """Limit on the size of each file it writes."""
+    fallback_random: bool
+    """Audit only: make Inductor draw from eager's random streams, so that the two can be compared."""
+
+
+def attach(job_path: str) -> None:
+    """Arrange for this process to be observed, or audited, once it imports torch."""
+    job = msgspec.json.decode(Path(job_path).read_bytes(), type=Job)
+    log = events.Log(job.events)
+    if job.mode == "observe":
+        from measured import observe
+
+        hooks = observe.hooks(log)
+    else:
+        from measured import audit
+
+        hooks = audit.hooks(log, fallback_random=job.fallback_random)
+    for module, hook in hooks.items():
+        wrapt.register_post_import_hook(hook, module)

@@ -1,0 +1,28 @@
+"""The constants of the rules, in one place, so that pages can quote what the code uses."""
+
+ULP_LIMIT = 16
+"""Rule 1: elements this close to eager, in units in the last place, are the same."""
+
+REFERENCE_FACTOR = 2
+"""Rule 2: how many times eager's own distance from float64 the compiled value may be away."""
+
+REFERENCE_ULP = 4
+"""Rule 2: what is allowed on top, in units in the last place."""
+
+FIRST_CALLS = 3
+"""Calls of each kind that are always checked; after them, every call number 2**k."""
+
+AUDIT_SECONDS = 60.0
+"""Time that shadowing may take per callable before only the first call of a kind is checked."""
+
+TIMEOUT_SECONDS = 120.0
+"""Default limit on one child."""
+
+OUTPUT_BYTES = 1 << 20
+"""Limit on what one child may print."""
+
+MEMORY_BYTES = 16 << 30
+"""Limit on the private memory of one process of a child."""
+
+FILE_BYTES = 2 << 30
+"""Limit on each file that a child writes."""

@@ -1,0 +1,137 @@
+"""What a backward pass sends into the inputs of one call, observed without touching a tensor.
+
+The program's own backward is watched, not repeated: hooks on autograd nodes read what arrives at
+the outputs of a call and what leaves towards its inputs. Hooks stand on nodes, never on tensors,
+so that no tensor of the program looks different to it, to Dynamo or to AOTAutograd.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+Node = Any
+Edge = tuple[Node, int]
+
+
+def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
+    """The gradient edge of each tensor that requires grad: where its gradient would arrive."""
+    edges: dict[Edge, str] = {}
+    for path, tensor in tensors.items():
+        if tensor.requires_grad and not tensor.is_inference():
+            edge = torch.autograd.graph.get_gradient_edge(tensor)
+            edges.setdefault((edge.node, edge.output_nr), path)
+    return edges
+
+
+def boundary(outputs: list[torch.Tensor], inputs: dict[Edge, str]) -> list[tuple[Node, int, str]]:
+    """Where the graph behind `outputs` meets the edges of `inputs`: (node, index into its inputs, path)."""
+    found: list[tuple[Node, int, str]] = []
+    pending = [output.grad_fn for output in outputs]
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for index, (following, number) in enumerate(node.next_functions):
+            path = inputs.get((following, number))
+            if path is not None:
+                found.append((node, index, path))
+            elif following is not None:
+                pending.append(following)
+    return found
+
+
+def watch(
+    outputs: dict[str, torch.Tensor],
+    inputs: dict[Edge, str],
+    done: Callable[[dict[str, torch.Tensor], dict[str, torch.Tensor]], None],
+) -> None:
+    """Call `done(arrived, sent)` after the first backward pass through `outputs`.
+
+    `arrived` maps the path of an output to the gradient that reached it, `sent` the path of an
+    input to the sum of what this call contributes to its gradient.
+    """
+    arrived: dict[str, torch.Tensor] = {}
+    sent: dict[str, torch.Tensor] = {}
+    handles: list[Any] = []
+    # Python objects of C++ nodes live as long as someone holds them; the dict keys must.
+    waiting = [False]
+
+    def finish() -> None:
+        for handle in handles:
+            handle.remove()
+        done(arrived, sent)
+
+    def on_arrival(path: str, number: int) -> Callable[[Any], None]:
+        def hook(grads: tuple[torch.Tensor | None, ...]) -> None:
+            if not waiting[0]:
+                waiting[0] = True
+                torch.autograd.Variable._execution_engine.queue_callback(finish)
+            if (grad := grads[number]) is not None and path not in arrived:
+                arrived[path] = grad.detach().clone()
+
+        return hook
+
+    def on_sending(index: int, path: str) -> Callable[[Any, Any], None]:
+        def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
+            grad = into[index]
+            if grad is None:
+                return
+            grad = grad.detach()
+            sent[path] = sent[path] + grad if path in sent else grad.clone()
+
+        return hook
+
+    for path, output in outputs.items():
+        handles.append(output.grad_fn.register_prehook(on_arrival(path, output.output_nr)))
+    for node, index, path in boundary(list(outputs.values()), inputs):
+        handles.append(node.register_hook(on_sending(index, path)))
+
+
+def of_twin(
+    outputs: dict[str, torch.Tensor],
+    inputs: dict[Edge, str],
+    arrived: dict[str, torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    """What the eager twin's backward sends into the same inputs, given the same arriving gradients."""
+    sent: dict[str, torch.Tensor] = {}
+    with _listening(outputs, inputs, sent), torch.enable_grad():
+        roots = [outputs[path] for path in arrived]
+        torch.autograd.grad(
+            roots,
+            [torch.autograd.graph.GradientEdge(*edge) for edge in inputs],
+            grad_outputs=[
+                grad.to(root.dtype) for grad, root in zip(arrived.values(), roots, strict=True)
+            ],
+            allow_unused=True,
+            retain_graph=True,
+        )
+    return sent
+
+
+@contextlib.contextmanager
+def _listening(
+    outputs: dict[str, torch.Tensor], inputs: dict[Edge, str], sent: dict[str, torch.Tensor]
+) -> Iterator[None]:
+    def hook_for(index: int, path: str) -> Callable[[Any, Any], None]:
+        def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
+            if (grad := into[index]) is not None:
+                grad = grad.detach()
+                sent[path] = sent[path] + grad if path in sent else grad.clone()
+
+        return hook
+
+    handles = [
+        node.register_hook(hook_for(index, path))
+        for node, index, path in boundary(list(outputs.values()), inputs)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,33 @@
+"""Output of a run as others may see it: without this run's paths, and for comparing, without numbers. Pure."""
+
+from __future__ import annotations
+
+import re
+
+# torch says this where a CUDA toolkit is installed and no GPU is: a fact of the machine that would
+# stand under every block, with a time stamp.
+_NO_GPU = re.compile(r"^.*No CUDA runtime is found, using CUDA_HOME=.*\n", re.MULTILINE)
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z_])[-+]?(\d[\d,]*\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    r"(\s?(ns|µs|μs|us|ms|s|min|KiB|MiB|GiB|kB|MB|GB|KB|B)\b)?"
+)
+
+
+def clean(output: bytes, folder: str) -> str:
+    """Decode, and take out what differs from run to run and means nothing: the child's own
+    folder, and addresses. Undecodable bytes and control characters become visible signs."""
+    text = output.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    text = text.replace(folder + "/", "").replace(folder, ".")
+    text = _ADDRESS.sub("0x…", _NO_GPU.sub("", text))
+    return "".join(c if c in "\n\t\x1b" or c >= " " else "\ufffd" for c in text)
+
+
+def masked(output: str) -> str:
+    """Numbers with their units as #, and runs of blanks as one: what must not depend on timing.
+
+    >>> masked("first call: 3.21 s, then  41 µs")
+    'first call: #, then #'
+    """
+    lines = (re.sub(r"[ \t]+", " ", _NUMBER.sub("#", line)).strip() for line in output.splitlines())
+    return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""Runs inside the observed child: listen to the compiler and to torch's benchmark.
+
+The listeners sit where Dynamo files its own metrics, after the work is done, and append to our
+own log: `torch._dynamo.reset()`, `counters.clear()` and the 64-entry limit of Dynamo's list lose
+nothing. Nothing is replaced on a path that a timed call takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from measured import events
+
+
+def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
+    """What to do when which module has been imported."""
+    return {
+        "torch._dynamo.utils": lambda module: listen_to_compiles(module, log),
+        "torch._dynamo.output_graph": lambda module: listen_to_breaks(module, log),
+        "torch.utils.benchmark.utils.common": lambda module: listen_to_timings(module, log),
+    }
+
+
+def listen_to_compiles(utils: ModuleType, log: events.Log) -> None:
+    """Write an event for each entry that Dynamo adds to its compilation metrics."""
+    record = utils.record_compilation_metrics
+    cpp_seconds_before = 0.0
+
+    def record_and_tell(*args: Any, **kwargs: Any) -> None:
+        nonlocal cpp_seconds_before
+        record(*args, **kwargs)
+        metrics = utils.get_compilation_metrics()
+        if not metrics or metrics[-1].is_runtime:
+            return
+        cpp_seconds = sum(utils.compilation_time_metrics.get("compile_file", ()))
+        elapsed = max(cpp_seconds - cpp_seconds_before, 0.0)
+        cpp_seconds_before = cpp_seconds
+        log.write(compiled(metrics[-1], cpp_us=round(elapsed * 1e6)))
+
+    utils.record_compilation_metrics = record_and_tell
+    # The context of this thread may exist already, and holds the function itself.
+    utils.get_metrics_context()._on_exit = record_and_tell
+
+
+def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
+    """One `CompilationMetrics` as an event."""
+    backward_us = metrics.backward_cumulative_compile_time_us or 0
+    inductor_us = metrics.inductor_cumulative_compile_time_us or 0
+    cache = "inductor_fx_local_cache_{0}_count", "aotautograd_local_cache_{0}_count"
+    return events.Compiled(
+        pid=os.getpid(),
+        compile_id=metrics.compile_id or "",
+        function=metrics.co_name or "",
+        file=metrics.co_filename or "",
+        line=metrics.co_firstlineno or 0,
+        graph_ops=metrics.graph_op_count or 0,
+        backward=bool(backward_us),
+        recompile_reason=metrics.recompile_reason,
+        failure=metrics.fail_type,
+        failure_reason=(metrics.fail_reason or "").split("\n", 1)[0],
+        failure_file=metrics.fail_user_frame_filename or "",
+        failure_line=metrics.fail_user_frame_lineno or 0,
+        entire_us=backward_us or metrics.dynamo_cumulative_compile_time_us or 0,
+        backend_us=backward_us or metrics.aot_autograd_cumulative_compile_time_us or 0,
+        inductor_us=inductor_us,
+        cpp_us=min(cpp_us, inductor_us),
+        cache_hits=sum(getattr(metrics, name.format("hit")) or 0 for name in cache),
+        cache_misses=sum(getattr(metrics, name.format("miss")) or 0 for name in cache),
+    )
+
+
+def listen_to_breaks(output_graph: ModuleType, log: events.Log) -> None:
+    """Write an event for each reason that Dynamo gives for splitting a graph."""
+    finish = output_graph.GraphCompileReason.__post_init__
+
+    def finish_and_tell(self: Any) -> None:
+        finish(self)
+        if not self.graph_break:
+            return
+        # The first frame is the one that is being compiled: its line is the place of the break
+        # in that frame, and the place where its resume function will start.
+        place = self.user_stack[0] if self.user_stack else None
+        log.write(
+            events.Broke(
+                file=place.filename if place else "",
+                line=(place.lineno or 0) if place else 0,
+                reason=self.reason.split("\n", 1)[0],
+            )
+        )
+
+    output_graph.GraphCompileReason.__post_init__ = finish_and_tell
+
+
+def listen_to_timings(common: ModuleType, log: events.Log) -> None:
+    """Write an event for each `torch.utils.benchmark.Measurement` that is made."""
+    finish = common.Measurement.__post_init__
+
+    def finish_and_tell(self: Any) -> None:
+        finish(self)
+        spec = self.task_spec
+        log.write(
+            events.Timed(
+                label=" ".join(filter(None, (spec.label, spec.sub_label, spec.description)))
+                or spec.stmt,
+                threads=spec.num_threads,
+                calls_per_sample=self.number_per_run,
+                samples_seconds=list(self.times),
+            )
+        )
+
+    common.Measurement.__post_init__ = finish_and_tell

@@ -1,0 +1,99 @@
+"""Runs the snippet inside a child process, and says how it ended: `python -m measured.program`."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from measured import events
+from measured.child import Job
+
+
+def _limit(job: Job) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has no rlimits; the time and output limits hold there too.
+        return
+    for limit, value in (
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_FSIZE", job.file_bytes),
+        ("RLIMIT_DATA", job.memory_bytes),
+    ):
+        if hasattr(resource, limit):
+            resource.setrlimit(getattr(resource, limit), (value, value))
+
+
+def plain_values(namespace: dict[str, Any]) -> dict[str, Any]:
+    """The module-level values that prose may quote: int, float, str, bool, and lists or dicts of them.
+
+    >>> plain_values({"n": 3, "_hidden": 1, "sizes": [1, 2], "f": len})
+    {'n': 3, 'sizes': [1, 2]}
+    """
+    return {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and _is_plain(value)
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (int, float, str, bool):
+        return True
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    if type(value) is dict:
+        return all(type(k) in (str, int) and _is_plain(v) for k, v in value.items())
+    return False
+
+
+def _print_traceback(error: BaseException) -> None:
+    """As the interpreter prints it, without the frames of the engine, here and in its causes."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    report = traceback.TracebackException.from_exception(error)
+    pending: list[traceback.TracebackException | None] = [report]
+    while pending:
+        part = pending.pop()
+        if part is not None:
+            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(here)]
+            pending += [part.__cause__, part.__context__]
+    print("".join(report.format()), end="", file=sys.stderr)
+
+
+def run(job: Job) -> int:
+    """Run the snippet as `python snippet.py` would. Returns the exit status.
+
+    The module stays `__main__` afterwards: worker processes and pickles look it up there.
+    """
+    log = events.Log(job.events)
+    _limit(job)
+    source = Path(job.script).read_text(encoding="utf-8")
+    main = types.ModuleType("__main__")
+    main.__file__ = job.script
+    main.__builtins__ = builtins
+    sys.modules["__main__"] = main
+    sys.argv = [job.script]
+    sys.path[0] = os.path.dirname(job.script)
+    try:
+        exec(compile(source, job.script, "exec"), main.__dict__)
+    except SystemExit as error:
+        log.write(events.Exited(str(error.code)))
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException as error:
+        _print_traceback(error)
+        kind = type(error)
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        log.write(events.Raised(module + kind.__qualname__, str(error)[:2000]))
+        return 1
+    log.write(events.Finished(plain_values(main.__dict__)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(msgspec.json.decode(Path(os.environ["MEASURED_JOB"]).read_bytes(), type=Job)))

@@ -1,0 +1,117 @@
+"""Draws what a record holds: the block of a fence, its receipt, a value in prose."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+import jinja2
+import markdown
+import markdown_exec
+from markupsafe import Markup
+
+from measured import values
+from measured.build import Build
+from measured.pages import LANGUAGES
+from measured.record import RunRecord
+from measured.report import file_name, judge, verdict
+from measured.snippets import Snippet
+
+_PHASES = (
+    ("Dynamo", "dynamo"),
+    ("AOTAutograd", "aot_autograd"),
+    ("Inductor", "inductor"),
+    ("C++", "cpp"),
+)
+
+_templates = jinja2.Environment(
+    loader=jinja2.PackageLoader("measured"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_templates.filters.update(values.FILTERS)
+
+
+class Renderer:
+    """Answers markdown-exec and the values extension for the page that is being drawn."""
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+        self._page = ""
+        self._url = ""
+        self.rendered: list[str] = []
+
+    def enter(self, page: str, url: str) -> None:
+        """`page` is drawn from now on, at `url` below the site's root."""
+        self._page, self._url = page, url
+        self.rendered.append(page)
+
+    def install(self) -> None:
+        """Let markdown-exec's own fences for Python show our results instead of executing."""
+        for language in LANGUAGES:
+            markdown_exec.formatters[language] = self.block
+
+    def block(self, *, code: str, md: markdown.Markdown, **options: Any) -> Markup:
+        """An executed fence: source, output, receipt."""
+        snippet = self._build.take(self._page, code)
+        record = self._build.record(snippet) if snippet else None
+        output = record.observed.output.rstrip("\n") if record else ""
+        # Options of the fence are ours: what is left in `extra` would show in the source block.
+        options["extra"] = dict(snippet.shown) if snippet else {}
+        options["source"] = "above"
+        options["result"] = ("ansi" if "\x1b[" in output else "text") if output else ""
+        html = markdown_exec.base_format(
+            language="python", run=lambda *_, **__: output, code=code, md=md, **options
+        )
+        if snippet is None:
+            return html
+        return self._receipt(snippet, record, html)
+
+    def _receipt(self, snippet: Snippet, record: RunRecord | None, block: Markup) -> Markup:
+        failures = judge(snippet, record) if record else []
+        return Markup(
+            _templates.get_template("block.html").render(
+                block=block,
+                snippet=snippet,
+                anchor=snippet.name.replace("/", "-").replace("#", "-"),
+                is_file="#" not in snippet.name,
+                record=record,
+                record_url=self._relative(f"records/{file_name(snippet)}"),
+                verdict=verdict(snippet, record, bool(failures)),
+                failures=failures,
+                phases=_phases(record) if record else [],
+            )
+        )
+
+    def value(self, expression: str) -> Markup:
+        """A value in prose, linked to the record it comes from."""
+        shown = self._build.value(expression)
+        if shown is None:
+            return Markup('<span class="measured-value measured-missing">not run here</span>')
+        name, text = shown
+        if name in self._build.built_in:
+            target = "report.json"
+        else:
+            target = f"records/{name.replace('#', '-')}.json"
+        return Markup('<a class="measured-value" href="{}" title="Measured: {}">{}</a>').format(
+            self._relative(target), expression, text
+        )
+
+    def _relative(self, target: str) -> str:
+        return posixpath.relpath(target, posixpath.dirname(self._url) or ".")
+
+
+def _phases(record: RunRecord) -> list[tuple[str, str, float, float]]:
+    """(label, name, seconds, share in percent) of each compile phase."""
+    total = record.books.compile_seconds
+    return [
+        (
+            label,
+            name,
+            seconds := record.books.phase_seconds(name),
+            100 * seconds / total if total else 0.0,
+        )
+        for label, name in _PHASES
+    ]

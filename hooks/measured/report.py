@@ -1,0 +1,213 @@
+"""The build's verdict: what failed, once each, for people and for machines. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from measured.record import Call, Difference, Process, RunRecord
+from measured.snippets import Place, Snippet
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """One reason for the build to fail."""
+
+    kind: str
+    """One of KINDS."""
+    place: Place
+    snippet: str
+    """Name of the snippet, or empty where the page itself is wrong."""
+    message: str
+    """One line."""
+    details: list[str] = []
+    """Further lines: sizes and values of a difference, the end of an output."""
+
+
+KINDS = ("mistake", "divergence", "unchecked", "disturbed", "expectation", "ending", "shown")
+
+_STATEMENTS = {
+    "ended early": "ended before its end",
+    "signal": "died",
+    "timeout": "did not end in time",
+    "output limit": "printed too much",
+    "raised": "raised",
+    "finished": "finished",
+}
+
+
+def judge(snippet: Snippet, record: RunRecord) -> list[Failure]:
+    """Everything that is wrong with one run of one snippet."""
+    return [
+        *_ending(snippet, record.observed),
+        *_expectations(snippet, record),
+        *_parity(snippet, record),
+    ]
+
+
+def _failure(kind: str, snippet: Snippet, message: str, details: list[str] | None = None) -> Failure:
+    return Failure(kind, snippet.place, snippet.name, message, details or [])
+
+
+def _ending(snippet: Snippet, observed: Process) -> list[Failure]:
+    expected = snippet.expects.raises
+    if observed.ending == "finished" and expected is None:
+        return []
+    if observed.ending == "raised" and observed.detail == expected:
+        return []
+    statement = f"{_STATEMENTS[observed.ending]}: {observed.detail}".removesuffix(": ")
+    if expected is not None:
+        statement += f'; declared raises="{expected}"'
+    tail = observed.output.rstrip("\n").splitlines()[-6:] if observed.ending == "raised" else []
+    kind = "expectation" if expected is not None else "ending"
+    return [_failure(kind, snippet, statement, tail)]
+
+
+def _expectations(snippet: Snippet, record: RunRecord) -> list[Failure]:
+    # What a run that was cut short counted says nothing.
+    if record.observed.ending not in ("finished", "raised"):
+        return []
+    expects, books = snippet.expects, record.books
+    measured = {
+        "graphs": books.graphs,
+        "breaks": len(books.breaks),
+        "recompiles": books.recompiles,
+    }
+    reasons = {
+        "breaks": [f"{b.file}:{b.line} {b.reason}".rstrip() for b in books.breaks],
+        "recompiles": [
+            f"{c.compile_id} {c.recompile_reason}" for c in books.compiles if c.recompile_reason
+        ],
+    }
+    return [
+        _failure(
+            "expectation",
+            snippet,
+            f'declared {name}="{getattr(expects, name)}", measured {count}',
+            reasons.get(name, []),
+        )
+        for name, count in measured.items()
+        if getattr(expects, name) not in (None, count)
+    ]
+
+
+def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
+    audit = record.audit
+    if audit is None:
+        return []  # Its ending has failed already.
+    failures = []
+    diverging = [call for call in audit.calls if call.verdict == "diverges"]
+    failures += [
+        _failure("divergence", snippet, _headline(call, difference), _sizes(difference))
+        for call in diverging
+        for difference in call.differences
+    ]
+    if audit.disturbed and not diverging:
+        failures.append(
+            _failure("disturbed", snippet, f"the audit disturbed this snippet: {audit.disturbed}")
+        )
+    refused = any(call.verdict == "refused" for call in audit.calls)
+    if record.books.graphs and not audit.checked and not refused:
+        failures.append(
+            _failure("unchecked", snippet, "compiled something, and no call of it was checked")
+        )
+    elif snippet.expects.graphs != 0:
+        failures += [
+            _failure(
+                "unchecked",
+                snippet,
+                f"{name} entered no compiled code in any checked call "
+                '(declare graphs="0" if that is the point)',
+            )
+            for name in _ran_eager(audit.calls)
+        ]
+    return failures
+
+
+def _ran_eager(calls: list[Call]) -> list[str]:
+    """Callables of which no checked call entered compiled code."""
+    verdicts: dict[tuple[int, int], tuple[str, set[str]]] = {}
+    for call in calls:
+        key = (call.process, call.callable_index)
+        verdicts.setdefault(key, (call.callable, set()))[1].add(call.verdict)
+    return [name for name, seen in verdicts.values() if seen == {"ran eager"}]
+
+
+def _headline(call: Call, difference: Difference) -> str:
+    where = f"call {call.number} of {call.callable}: {difference.path}"
+    facts = " ".join(filter(None, (difference.dtype, difference.shape)))
+    message = difference.message or f"{difference.kind} differs"
+    return f"{where} diverges from eager ({difference.kind}): {message}" + (
+        f" [{facts}]" if facts else ""
+    )
+
+
+def _sizes(difference: Difference) -> list[str]:
+    lines = []
+    if difference.eager or difference.compiled:
+        at = f"at {difference.index}: " if difference.index else ""
+        line = f"{at}eager {difference.eager}, compiled {difference.compiled}"
+        lines.append(line + (f", float64 {difference.float64}" if difference.float64 else ""))
+    if difference.max_ulp is not None:
+        lines.append(
+            f"largest difference: {difference.max_absolute:.3g} absolute, "
+            f"{difference.max_relative:.3g} relative, {difference.max_ulp:.3g} ULP"
+        )
+    if difference.rule:
+        lines.append(f"rule: {difference.rule}")
+    return lines
+
+
+def text(failures: list[Failure]) -> str:
+    """The list a person reads at the end of a failed build."""
+    lines = [f"{len(failures)} failure{'s' * (len(failures) != 1)}"]
+    for failure in sorted(failures, key=lambda f: f.place):
+        name = f" {failure.snippet}:" if failure.snippet else ""
+        lines.append(f"  {failure.place}:{name} {failure.message}")
+        lines += [f"      {detail}" for detail in failure.details]
+    return "\n".join(lines)
+
+
+def summary(
+    snippets: list[tuple[Snippet, RunRecord | None]], failures: list[Failure], executed: int
+) -> dict[str, object]:
+    """`report.json`: the verdict on every declared fence, for machines."""
+    failed = {(failure.place, failure.snippet) for failure in failures}
+    return {
+        "passed": not failures,
+        "declared": len(snippets),
+        "executed_now": executed,
+        "snippets": [
+            {
+                "snippet": snippet.name,
+                "page": snippet.place.page,
+                "line": snippet.place.line,
+                "verdict": verdict(snippet, record, (snippet.place, snippet.name) in failed),
+                "record": f"records/{file_name(snippet)}" if record else None,
+                "graphs": record.books.graphs if record else None,
+                "breaks": len(record.books.breaks) if record else None,
+                "recompiles": record.books.recompiles if record else None,
+                "calls_checked": record.audit.checked if record and record.audit else 0,
+                "calls_total": record.audit.calls_total if record and record.audit else 0,
+                "max_ulp": record.audit.max_ulp if record and record.audit else None,
+            }
+            for snippet, record in snippets
+        ],
+        "failures": [msgspec.to_builtins(failure) for failure in failures],
+    }
+
+
+def verdict(snippet: Snippet, record: RunRecord | None, failed: bool) -> str:
+    """One word or two for a snippet: failed, not run here, nothing compiled, refused, agrees."""
+    if record is None:
+        return "failed" if failed else "not run here"
+    if failed:
+        return "failed"
+    if record.audit and record.audit.checked:
+        return "agrees"
+    if record.audit and any(call.verdict == "refused" for call in record.audit.calls):
+        return "refused"
+    return "nothing compiled"
+
+
+def file_name(snippet: Snippet) -> str:
+    """Path of a snippet's record below the site's records folder."""
+    return f"{snippet.name.replace('#', '-')}.json"

@@ -1,0 +1,229 @@
+"""Runs one snippet: an observed child, then an audited one, and makes the record of both."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import filelock
+import msgspec
+
+from measured import books, events, machine, masking, process, toolchain
+from measured.child import Job
+from measured.constants import FILE_BYTES, MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS
+from measured.record import SCHEMA, Audit, Call, Process, RunRecord
+from measured.snippets import Snippet
+
+AUDIT_PATIENCE = 4.0
+"""How many times the observed limit the audited child may take: it runs every checked call twice."""
+
+
+@contextmanager
+def measurement_lock(cache: Path) -> Iterator[None]:
+    """One child at a time on this machine: other builds and other checkouts wait here."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(cache / "measurement.lock"):
+        yield
+
+
+def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
+    """Observe and audit one snippet. Never raises for what the snippet does."""
+    timeout = snippet.expects.timeout or TIMEOUT_SECONDS
+    with _folder() as folder, measurement_lock(cache):
+        toolchain.write_bytecode(_import)
+        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
+        toolchain.prepare(folder, warmed)
+        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        observed, seen = _child(snippet, "observe", folder, timeout)
+        audited = None
+        if observed.ending in ("finished", "raised"):
+            toolchain.clear(folder)
+            audit_process, heard = _child(snippet, "audit", folder, timeout * AUDIT_PATIENCE)
+            audited = audit(audit_process, heard, observed)
+    finished = _last(seen, events.Finished)
+    return RunRecord(
+        schema=SCHEMA,
+        key=key,
+        snippet=snippet.name,
+        source=snippet.source,
+        options={name: str(value) for name, value in _declared(snippet).items()},
+        date=date,
+        machine=machine.describe(),
+        observed=observed,
+        books=books.books(seen),
+        values=finished.values if finished else {},
+        timings=books.timings(seen),
+        audit=audited,
+    )
+
+
+def _declared(snippet: Snippet) -> dict[str, object]:
+    declared = msgspec.structs.asdict(snippet.expects)
+    return {name: value for name, value in declared.items() if value not in (None, False)}
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="measured-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _import(program: str) -> None:
+    with _folder() as folder:
+        _probe(program, folder)
+
+
+def _probe(program: str, folder: Path) -> None:
+    toolchain.prepare(folder, None)
+    process.run(
+        ["-c", program],
+        folder=folder,
+        env=process.environment(folder, toolchain.environment(folder)),
+        timeout_seconds=10 * TIMEOUT_SECONDS,
+        output_bytes=OUTPUT_BYTES,
+    )
+
+
+def _child(
+    snippet: Snippet, mode: str, folder: Path, timeout: float
+) -> tuple[Process, list[events.Event]]:
+    """Run the snippet once in a folder of its own below `folder`."""
+    # The same name in both runs: Dynamo's and Inductor's cache keys hold the script's path.
+    home = folder / "run"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    script = home / f"{snippet.name.rsplit('/', 1)[-1].replace('#', '_')}.py"
+    script.write_text(snippet.source + "\n", encoding="utf-8")
+    job = Job(
+        mode=mode,
+        script=str(script),
+        events=str(folder / f"{mode}.events"),
+        memory_bytes=MEMORY_BYTES,
+        file_bytes=FILE_BYTES,
+        fallback_random=False,
+    )
+    job_path = folder / f"{mode}.job"
+    job_path.write_bytes(msgspec.json.encode(job))
+    outcome = process.run(
+        ["-m", "measured.program"],
+        folder=home,
+        env=process.environment(
+            home,
+            {
+                "MEASURED_JOB": str(job_path),
+                "PYTHONPATH": str(Path(__file__).parent / "boot"),
+                **toolchain.environment(folder),
+            },
+        ),
+        timeout_seconds=timeout,
+        output_bytes=OUTPUT_BYTES,
+    )
+    log = events.read(job.events)
+    ending, detail = how_it_ended(outcome, log, timeout)
+    return (
+        Process(
+            ending=ending,
+            detail=detail,
+            wall_seconds=outcome.wall_seconds,
+            cpu_seconds=outcome.cpu_seconds,
+            peak_memory_bytes=outcome.peak_memory_bytes,
+            output=masking.clean(outcome.output, str(home)),
+        ),
+        log,
+    )
+
+
+def how_it_ended(
+    outcome: process.Outcome, log: list[events.Event], timeout: float
+) -> tuple[str, str]:
+    """Ending and detail of a child: `record.ENDINGS`."""
+    if outcome.stopped == "timeout":
+        return "timeout", f"still running after {timeout:g} s"
+    if outcome.stopped == "output limit":
+        return "output limit", f"printed more than {OUTPUT_BYTES >> 20} MiB"
+    status = outcome.status or 0
+    if status < 0:
+        return "signal", _signal_name(-status)
+    if raised := _last(log, events.Raised):
+        return "raised", raised.exception
+    if _last(log, events.Finished) and status == 0:
+        return "finished", ""
+    if exited := _last(log, events.Exited):
+        return "ended early", f"sys.exit({exited.status}) before its last line"
+    return "ended early", f"left with status {status} before its last line"
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last(log: Iterable[events.Event], kind: type) -> events.Event | None:
+    return next((event for event in reversed(list(log)) if isinstance(event, kind)), None)
+
+
+def audit(audited: Process, heard: list[events.Event], observed: Process) -> Audit:
+    """Verdicts from the audit child's events, and whether the audit itself changed what happened."""
+    called = [event for event in heard if isinstance(event, events.Called)]
+    pids = list(dict.fromkeys(event.pid for event in called))
+    totals = {event.pid: event.calls for event in heard if isinstance(event, events.Counted)}
+    return Audit(
+        process=audited,
+        calls=merge_gradients(
+            [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
+        ),
+        calls_total=sum(totals.values()),
+        disturbed=disturbance(observed, audited),
+    )
+
+
+def merge_gradients(calls: list[Call]) -> list[Call]:
+    """One entry per call: the verdict on its gradients, which comes later, joins the first."""
+    merged: dict[tuple[int, int, int], Call] = {}
+    for call in calls:
+        key = (call.process, call.callable_index, call.number)
+        if key not in merged:
+            merged[key] = call
+            continue
+        first = merged[key]
+        merged[key] = msgspec.structs.replace(
+            first,
+            verdict="diverges" if "diverges" in (first.verdict, call.verdict) else first.verdict,
+            differences=[*first.differences, *call.differences],
+            max_ulp=max(first.max_ulp, call.max_ulp),
+            rule=max(first.rule, call.rule, key=("equal", "ulp", "float64", "none").index),
+        )
+    return list(merged.values())
+
+
+def disturbance(observed: Process, audited: Process) -> str:
+    """How the audited run differs from the observed one where it must not, or an empty text."""
+    if (observed.ending, observed.detail) != (audited.ending, audited.detail):
+        before = f"{observed.ending} {observed.detail}".strip()
+        after = f"{audited.ending} {audited.detail}".strip()
+        return f"it {before} when observed and {after} when audited"
+    before_lines = masking.masked(observed.output).splitlines()
+    after_lines = masking.masked(audited.output).splitlines()
+    for line in range(max(len(before_lines), len(after_lines))):
+        left = before_lines[line] if line < len(before_lines) else "nothing"
+        right = after_lines[line] if line < len(after_lines) else "nothing"
+        if left != right:
+            return f"output line {line + 1} is {left!r} when observed and {right!r} when audited"
+    return ""
+
+
+def torch_environment() -> dict[str, str]:
+    """The part of the environment that reaches a snippet and can change what it shows."""
+    return {name: value for name, value in os.environ.items() if name.startswith("TORCH")}

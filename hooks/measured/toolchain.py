@@ -1,0 +1,93 @@
+"""Warms the toolchain once: what Inductor compiles on a new machine before the first kernel.
+
+It tries the vector instruction sets with several small C++ programs, and precompiles torch's
+headers. Both cost seconds and belong to the machine, not to a model. Each observed child starts
+with a copy of their results and nothing else, unless its fence says fresh="yes".
+
+Python's own bytecode files are written first, too: a new environment has none, and importing
+torch's compiler without them takes several times as long.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from measured import machine
+
+# The odd constant keeps this kernel apart from every kernel of a snippet.
+PROBE = """
+import torch
+from torch._inductor import cpu_vec_isa
+cpu_vec_isa.pick_vec_isa()
+torch.compile(lambda x: x * 0.7853981 + 0.5772157)(torch.ones(17))
+"""
+
+BYTECODE = "import torch._inductor.compile_fx"
+
+_COMPILED = ("fxgraph", "aotautograd", "locks")
+"""Subfolders of an Inductor cache that hold compiled graphs, not facts about the machine."""
+
+INDUCTOR, TEMPORARY = "inductor", "tmp"
+"""Subfolders of a child's folder: its Inductor cache, and its TMPDIR, in which Inductor keeps the
+precompiled headers wherever its cache is."""
+
+
+def warm(folder: Path, run: Callable[[str, Path], None]) -> Path:
+    """Folder with a warmed cache and TMPDIR, made on first use. `run(program, folder)` runs a child."""
+    identity = machine.fingerprint(machine.describe())
+    warmed = folder / hashlib.sha256(f"{identity}{PROBE}".encode()).hexdigest()[:32]
+    if warmed.is_dir():
+        return warmed
+    folder.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        run(PROBE, making)
+        for name in _COMPILED:
+            shutil.rmtree(making / INDUCTOR / name, ignore_errors=True)
+        try:
+            os.rename(making, warmed)
+        except OSError:  # Another build was faster.
+            if not warmed.is_dir():
+                raise
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return warmed
+
+
+@functools.cache
+def write_bytecode(run: Callable[[str], None]) -> None:
+    """Import what every snippet imports, once per build. `run(program)` runs a child."""
+    run(BYTECODE)
+
+
+def prepare(folder: Path, warmed: Path | None) -> None:
+    """Make the Inductor cache and TMPDIR of a child: copies of the warmed ones, or empty ones."""
+    for name in (INDUCTOR, TEMPORARY):
+        if warmed is None:
+            (folder / name).mkdir()
+        else:
+            shutil.copytree(warmed / name, folder / name)
+
+
+def clear(folder: Path) -> None:
+    """Take from the TMPDIR of a child what its snippet left there; Inductor's headers stay."""
+    for entry in (folder / TEMPORARY).iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            if not entry.name.startswith("torchinductor_"):
+                shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Where a child finds them."""
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / INDUCTOR),
+        "TMPDIR": str(folder / TEMPORARY),
+    }

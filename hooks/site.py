@@ -1,0 +1,89 @@
+"""The only file MkDocs loads: its events, each a few lines, no logic.
+
+What they call is in the package beside this file, which knows nothing of MkDocs. MkDocs 1.x is
+frozen; when the builder changes, this file gets a sibling.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import meta
+
+from measured import pages, record, report
+from measured.build import Build
+from measured.render import Renderer
+
+log = logging.getLogger("mkdocs.hooks.measured")
+
+_serving = False
+_build: Build
+_renderer: Renderer
+
+
+def on_startup(*, command: str, dirty: bool) -> None:
+    global _serving
+    _serving = command == "serve"
+
+
+@event_priority(-100)  # After markdown-exec has put its fences into the configuration.
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    global _build, _renderer
+    _build = Build()
+    _renderer = Renderer(_build)
+    _renderer.install()
+    config.markdown_extensions.append(pages.Values(lambda body: _renderer.value(body)))
+    return config
+
+
+@event_priority(-100)  # After every plugin has said which files there are.
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    read = [_read(file.src_uri, file.content_string, config) for file in files.documentation_pages()]
+    if mistakes := _build.read(read):
+        raise PluginError(report.text(mistakes))  # Before minutes are spent on running the rest.
+    _build.execute(log.info)
+    return files
+
+
+def _read(path: str, content: str, config: MkDocsConfig) -> pages.Page:
+    text, _ = meta.get_data(content)
+    front_matter = content[: len(content) - len(text)]
+    folder = Path(config.config_file_path).parent / "snippets"
+    return pages.read_page(
+        path,
+        text,
+        front_matter.count("\n") + 1,
+        folder,
+        config.markdown_extensions,
+        config.mdx_configs,
+    )
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    _renderer.enter(page.file.src_uri, page.url)
+    return markdown
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    failures = _build.judge(_renderer.rendered)
+    pairs = [(snippet, _build.record(snippet)) for snippet in _build.snippets]
+    site = Path(config.site_dir)
+    for snippet, made in pairs:
+        if made:
+            path = site / "records" / report.file_name(snippet)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(record.encode(made))
+    summary = report.summary(pairs, failures, _build.executed)
+    (site / "report.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    log.info("%d snippets declared, %d executed now", len(pairs), _build.executed)
+    if failures and _serving:
+        log.error(report.text(failures))
+    elif failures:
+        raise PluginError(report.text(failures))
