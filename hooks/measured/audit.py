@@ -200,7 +200,7 @@ class _Auditor:
         reference = _Reference(self, before, after, args, kwargs)
         report = compare.trees(eager.result, compiled.result, "result", reference)
         report.merge(_compare_states(eager_state, after.state(), reference))
-        self._tell(number, "agrees", report)
+        self._tell(number, "agrees", report, detail=reference.failure)
         self._watch_gradients(number, eager, compiled, before, args, kwargs)
         return compiled
 
@@ -275,7 +275,7 @@ class _Auditor:
                 after.restore()
             reference = _Reference(self, before, after, args, kwargs, inputs, arrived)
             report = _compare_gradients(expected, sent, reference)
-            self._tell(number, "agrees", report)
+            self._tell(number, "agrees", report, detail=reference.failure)
 
         gradients.watch({path: outputs[path] for path in shared}, inputs, compare_gradients)
 
@@ -329,6 +329,7 @@ class _Reference:
         self._kwargs = kwargs
         self._inputs = inputs or {}
         self._arrived = arrived or {}
+        self.failure = ""
 
     @functools.cached_property
     def _run(self) -> dict[str, torch.Tensor]:
@@ -356,8 +357,9 @@ class _Reference:
                         sent = gradients.of_twin(outputs, self._inputs, self._arrived)
                     for path, grad in sent.items():
                         precise[f"gradient of {path}"] = mode.shadow(grad).clone()
-        except Exception:  # Eager raises here only if it can not run twice: no reference then.
-            pass
+        except Exception as error:
+            # No reference then: every float must pass by rule 1, and the record says why.
+            self.failure = f"no float64 run of eager: {_describe(error)}"
         finally:
             _thread.in_twin = False
             self._after.restore()

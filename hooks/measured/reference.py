@@ -59,7 +59,7 @@ class Float64Shadow(TorchDispatchMode):
     def _lift(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self.shadow(value)
-        return torch.float64 if value in _LOW and isinstance(value, torch.dtype) else value
+        return torch.float64 if isinstance(value, torch.dtype) and value in _LOW else value
 
     def _adopt(self, result: Any, precise: Any) -> None:
         """Remember `precise` as the shadow of `result`, tensor by tensor."""

@@ -203,6 +203,7 @@ def merge_gradients(calls: list[Call]) -> list[Call]:
             verdict="diverges" if "diverges" in (first.verdict, call.verdict) else first.verdict,
             differences=[*first.differences, *call.differences],
             max_ulp=max(first.max_ulp, call.max_ulp),
+            detail=first.detail or call.detail,
             rule=max(first.rule, call.rule, key=("equal", "ulp", "float64", "none").index),
         )
     return list(merged.values())

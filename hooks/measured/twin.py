@@ -49,7 +49,7 @@ def reach(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     """Everything that `function(*args, **kwargs)` can reach by attribute, item, closure or global."""
     found = Reach()
     seen: set[int] = set()
-    pending: list[tuple[str, Any]] = [("kwargs", kwargs), ("args", args), ("", function)]
+    pending: list[tuple[str, Any]] = [("", function), ("kwargs", kwargs), ("args", args)]
     while pending:
         path, thing = pending.pop()
         if id(thing) in seen:
@@ -57,7 +57,8 @@ def reach(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         seen.add(id(thing))
         if len(seen) > MAX_OBJECTS:
             raise TooLarge(f"reaches more than {MAX_OBJECTS} objects")
-        pending.extend(_visit(found, path, thing))
+        # Reversed, so that what is yielded first is visited, and named, first.
+        pending.extend(reversed(list(_visit(found, path, thing))))
     return found
 
 
@@ -114,16 +115,25 @@ def _visit_attribute(path: str, owner: Any, name: str, value: Any) -> Iterator[t
 def _visit_function(
     found: Reach, path: str, function: types.FunctionType
 ) -> Iterator[tuple[str, Any]]:
+    library = _is_library(function.__code__.co_filename)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield name, cell
+        # Dynamo wraps some modules in a function of its own: a reader knows the module as self.
+        yield "self" if library and _holds_module(cell) else name, cell
     yield from ((f"default of {path}", value) for value in function.__defaults__ or ())
-    if _is_library(function.__code__.co_filename):
+    if library:
         return
     for name in _names(function.__code__):
         namespace = function.__globals__
         if name in namespace and not isinstance(namespace[name], types.ModuleType):
             found.bindings.append((name, namespace, name))
             yield name, namespace[name]
+
+
+def _holds_module(cell: types.CellType) -> bool:
+    try:
+        return isinstance(cell.cell_contents, torch.nn.Module)
+    except ValueError:  # An empty cell.
+        return False
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -1,0 +1,406 @@
+"""The audit: planted faults of each kind are found, look-alikes pass, the program notices nothing.
+
+Faults are planted by custom backends, so that no test waits for a C++ compiler.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+import torch
+
+
+def faulty(change, *, backward=False):
+    """A backend that runs the graph and then lets `change` spoil its list of outputs."""
+
+    def backend(gm, _inputs):
+        def run(*args):
+            outputs = list(gm(*args))
+            change(outputs)
+            return outputs
+
+        return run
+
+    if not backward:
+        return backend
+
+    def in_backward(gm, inputs):
+        class Spoil(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, value):
+                return value.clone()
+
+            @staticmethod
+            def backward(ctx, grad):
+                wrong = [grad.clone()]
+                change(wrong)
+                return wrong[0]
+
+        def run(*args):
+            return [Spoil.apply(out) for out in gm(*args)]
+
+        return run
+
+    return in_backward
+
+
+def kinds(calls):
+    return {d.kind for call in calls for d in call.differences}
+
+
+def paths(calls):
+    return {d.path for call in calls for d in call.differences}
+
+
+def one_element(outputs):
+    outputs[0].data.view(-1)[7] += 1e-2
+
+
+def test_a_single_wrong_element_is_found_with_its_index_and_sizes(audited):
+    compiled = torch.compile(lambda x: x.sin(), backend=faulty(one_element))
+    compiled(torch.ones(4, 5))
+    (call,) = audited()
+    (difference,) = call.differences
+    assert (call.verdict, difference.kind, difference.path) == ("diverges", "value", "result")
+    assert difference.index == "(1, 2)"
+    assert difference.max_absolute == pytest.approx(1e-2, rel=1e-3)
+    assert float(difference.compiled) - float(difference.eager) == pytest.approx(1e-2, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("value", one_element),
+        ("nan", lambda outs: outs[0].data.view(-1)[0].fill_(float("nan"))),
+        ("inf", lambda outs: outs[0].data.view(-1)[0].fill_(float("inf"))),
+        ("dtype", lambda outs: outs.__setitem__(0, outs[0].double())),
+        ("shape", lambda outs: outs.__setitem__(0, outs[0].reshape(-1))),
+        ("stride", lambda outs: outs.__setitem__(0, outs[0].t().contiguous().t())),
+        ("requires_grad", lambda outs: outs.__setitem__(0, outs[0].detach())),
+    ],
+)
+def test_each_kind_of_wrong_result_is_found(audited, kind, change):
+    torch.compile(lambda x: x * 2, backend=faulty(change))(torch.ones(4, 5, requires_grad=True))
+    assert kind in kinds(audited())
+
+
+def test_integers_must_be_equal(audited):
+    def off_by_one(outputs):
+        outputs[0][3] += 1
+
+    torch.compile(lambda x: x + 1, backend=faulty(off_by_one))(torch.arange(8))
+    assert kinds(audited()) == {"value"}
+
+
+def test_a_lost_input_mutation_is_found(audited):
+    def forgetful(gm, _inputs):
+        return lambda *args: gm(*(arg.clone() for arg in args))
+
+    def double_in_place(x):
+        x.mul_(2)
+        return x + 1
+
+    x = torch.ones(4)
+    torch.compile(double_in_place, backend=forgetful)(x)
+    assert "args[0]" in paths(audited())
+    assert x.tolist() == [1.0] * 4  # What the program sees is what compiled code did.
+
+
+def test_a_buffer_that_was_not_updated_is_found(audited):
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x):
+            self.seen.add_(1)
+            return x * 2
+
+    def forgetful(gm, _inputs):
+        return lambda *args: gm(*(arg.clone() for arg in args))
+
+    torch.compile(Counting(), backend=forgetful)(torch.ones(3))
+    assert "self.seen" in paths(audited())
+
+
+def test_a_wrong_gradient_is_found_for_input_and_parameter(audited):
+    linear = torch.nn.Linear(5, 5)
+    x = torch.ones(4, 5, requires_grad=True)
+    compiled = torch.compile(linear, backend=faulty(one_element, backward=True))
+    compiled(x).sum().backward()
+    assert {"gradient of args[0]", "gradient of self.weight", "gradient of self.bias"} <= paths(
+        audited()
+    )
+    assert kinds(audited()) == {"value"}
+
+
+def test_a_right_gradient_passes(audited):
+    linear = torch.nn.Linear(5, 5)
+    x = torch.ones(4, 5, requires_grad=True)
+    torch.compile(linear, backend="aot_eager")(x * 2).sum().backward()
+    (call,) = audited()
+    assert call.verdict == "agrees"
+
+
+def test_gradients_of_two_calls_before_one_backward_are_told_apart(audited):
+    linear = torch.nn.Linear(5, 5)
+    compiled = torch.compile(linear, backend="aot_eager")
+    (compiled(torch.ones(4, 5)) + compiled(torch.full((4, 5), 2.0))).sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees", "agrees"]
+
+
+def test_an_exception_that_only_compiled_code_raises_is_a_divergence(audited):
+    def broken(gm, _inputs):
+        def run(*args):
+            raise ValueError("no")
+
+        return run
+
+    with pytest.raises(ValueError, match="no"):
+        torch.compile(lambda x: x + 1, backend=broken)(torch.ones(2))
+    assert kinds(audited()) == {"exception only in compiled"}
+
+
+def test_an_exception_that_only_eager_raises_is_a_divergence(audited):
+    def swallow(gm, _inputs):
+        return lambda *args: [torch.zeros(2)]
+
+    def index(x, i):
+        return x[i]
+
+    torch.compile(index, backend=swallow)(torch.ones(3), torch.tensor([0, 99]))
+    assert kinds(audited()) == {"exception only in eager"}
+
+
+def test_exceptions_that_both_raise_agree(audited):
+    def check(x):
+        if x.shape[0] == 2:
+            raise KeyError("two")
+        return x + 1
+
+    with pytest.raises(KeyError):
+        torch.compile(check, backend="eager")(torch.ones(2))
+    assert [call.verdict for call in audited()] in (["agrees"], ["ran eager"])
+
+
+def test_a_compile_that_fails_is_a_refusal_and_no_divergence(audited):
+    def refuse(gm, _inputs):
+        raise RuntimeError("not today")
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+        torch.compile(lambda x: x + 1, backend=refuse)(torch.ones(2))
+    (call,) = audited()
+    assert call.verdict == "refused"
+
+
+def test_a_callable_that_enters_no_compiled_code_is_told(audited):
+    torch.compile(lambda x: None, backend="eager")(torch.ones(2))
+    assert [call.verdict for call in audited()] == ["ran eager"]
+
+
+@pytest.mark.parametrize("way", ["function", "decorator", "module", "method", "in place", "optimize"])
+def test_every_way_to_compile_is_shadowed(audited, way):
+    backend = faulty(one_element)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 5))
+    x = torch.ones(4, 5)
+    match way:
+        case "function":
+            torch.compile(lambda x: x.sin(), backend=backend)(x)
+        case "decorator":
+
+            @torch.compile(backend=backend)
+            def decorated(x):
+                return x.sin()
+
+            decorated(x)
+        case "module":
+            torch.compile(model, backend=backend)(x)
+        case "method":
+            torch.compile(model.forward, backend=backend)(x)
+        case "in place":
+            model.compile(backend=backend)
+            model(x)
+        case "optimize":
+            torch._dynamo.optimize(backend)(lambda x: x.sin())(x)
+    assert "value" in kinds(audited())
+
+
+def test_an_inner_compiled_module_in_an_eager_outer_one_is_shadowed(audited):
+    inner = torch.compile(torch.nn.Linear(5, 5), backend=faulty(one_element))
+    outer = torch.nn.Sequential(torch.nn.Linear(5, 5), inner)
+    outer(torch.ones(4, 5))
+    assert kinds(audited()) == {"value"}
+
+
+def test_a_compiled_function_that_another_compile_traces_through_leaves_one_graph(audited):
+    counter = torch._dynamo.testing.CompileCounter()
+    inner = torch.compile(lambda x: x.sin(), backend=counter)
+    outer = torch.compile(lambda x: inner(x) + 1, backend=counter)
+    outer(torch.ones(3))
+    assert counter.frame_count == 1
+    assert len(audited()) == 1
+
+
+def train(compile_model):
+    """Losses and final parameters of a few steps with everything that keeps state."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 1)
+    )
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    sgd = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+    step = torch.compile(model, backend="eager") if compile_model else model
+    x, y = torch.randn(16, 4), torch.randn(16, 1)
+    losses = []
+    for i in range(6):
+        optimizer = adam if i % 2 else sgd
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(step(x + torch.rand(1)), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [p.detach().clone() for p in model.state_dict().values()], torch.rand(1).item()
+
+
+def test_training_is_the_same_to_the_last_bit_under_the_audit(audited):
+    plain = train(compile_model=False)
+    shadowed = train(compile_model=True)
+    assert plain[0] == shadowed[0]
+    assert all(map(torch.equal, plain[1], shadowed[1]))
+    assert plain[2] == shadowed[2]
+    assert {call.verdict for call in audited()} == {"agrees"}
+
+
+def test_a_compiled_optimizer_step_happens_once(audited):
+    weight = torch.nn.Parameter(torch.ones(3))
+    adam = torch.optim.Adam([weight], lr=0.1)
+    step = torch.compile(adam.step, backend="eager")
+    for _ in range(3):
+        weight.grad = torch.ones(3)
+        step()
+    assert adam.state[weight]["step"].item() == 3
+    expected = torch.nn.Parameter(torch.ones(3))
+    other = torch.optim.Adam([expected], lr=0.1)
+    for _ in range(3):
+        expected.grad = torch.ones(3)
+        other.step()
+    assert torch.allclose(weight, expected, rtol=1e-4)  # A step too many would show as 25 %.
+
+
+def test_nothing_that_eager_prints_is_seen(audited, capfd):
+    def talk(x):
+        print("once")
+        return x + 1
+
+    torch.compile(talk, backend="eager")(torch.ones(2))
+    assert capfd.readouterr().out == "once\n"
+
+
+def test_python_side_effects_happen_once(audited):
+    seen, calls = [], 0
+
+    def note(x):
+        nonlocal calls
+        calls += 1
+        seen.append(x.shape[0])
+        return x + 1
+
+    compiled = torch.compile(note, backend="eager")
+    for size in (2, 2, 3):
+        compiled(torch.ones(size))
+    assert seen == [2, 2, 3]
+    assert calls == 3
+
+
+def test_the_random_streams_go_on_as_without_the_audit(audited):
+    import random
+
+    torch.manual_seed(0)
+    random.seed(0)
+    expected = torch.rand(3).tolist(), random.random()
+    torch.manual_seed(0)
+    random.seed(0)
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert (torch.rand(3).tolist(), random.random()) == expected
+
+
+def test_version_counters_are_what_compiled_code_made_them(audited):
+    def twice(x):
+        x.add_(1)
+        x.add_(1)
+        return x.sum()
+
+    def versions(function):
+        x = torch.zeros(3)
+        function(x)
+        return x._version
+
+    assert versions(torch.compile(twice, backend="eager")) == versions(twice)
+
+
+def test_what_torch_compile_returns_looks_as_without_the_audit(audited):
+    model = torch.nn.Linear(3, 3)
+    compiled = torch.compile(model, backend="eager")
+    assert isinstance(compiled, torch.nn.Module)
+    assert torch.equal(torch.nn.Sequential(compiled)(torch.ones(3)), model(torch.ones(3)))
+    assert copy.deepcopy(compiled)(torch.ones(3)).shape == (3,)
+    pickle.dumps(compiled)
+
+    def named(x, *, scale=2):
+        return x * scale
+
+    function = torch.compile(named, backend="eager")
+    assert function.__name__ == "named"
+    assert function.__wrapped__ is named
+    assert inspect.signature(function) == inspect.signature(named)
+
+
+def test_modes_that_the_call_sees_are_the_callers(audited):
+    def modes(x):
+        return x * (2 if torch.is_grad_enabled() else 3)
+
+    compiled = torch.compile(modes, backend="eager")
+    with torch.no_grad():
+        assert compiled(torch.ones(1)).item() == 3
+    assert compiled(torch.ones(1)).item() == 2
+    assert {call.verdict for call in audited()} == {"agrees"}
+
+
+def test_the_first_calls_of_a_kind_and_then_powers_of_two_are_checked(audited):
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    for _ in range(20):
+        compiled(torch.ones(2))
+    assert [call.number for call in audited()] == [1, 2, 3, 4, 8, 16]
+    compiled(torch.ones(2, dtype=torch.float64))
+    assert audited()[-1].number == 21
+
+
+def test_results_are_the_compiled_ones(audited):
+    compiled = torch.compile(lambda x: x.sin(), backend=faulty(one_element))
+    wrong = compiled(torch.ones(4, 5))
+    assert not torch.equal(wrong, torch.ones(4, 5).sin())
+
+
+def test_nested_and_keyword_results_have_paths(audited):
+    def spoil_second(outputs):
+        outputs[1].data[0] += 1
+
+    compiled = torch.compile(
+        lambda x, *, y: {"sum": x + y, "parts": [x - y, (y,)]}, backend=faulty(spoil_second)
+    )
+    compiled(torch.ones(2), y=torch.zeros(2))
+    assert paths(audited()) == {"result['parts'][0]"}
+
+
+def test_a_hook_that_compiled_code_ignores_is_found_in_the_gradient(audited):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    compiled = torch.compile(model, backend="aot_eager")
+    x = torch.ones(2, 3, requires_grad=True)
+    compiled(x).sum().backward()
+    model[0].register_full_backward_hook(lambda module, into, out: (into[0] * 2,))
+    compiled(x).sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees", "diverges"]
+    assert paths(audited()) == {"gradient of args[0]"}
