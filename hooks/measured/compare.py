@@ -297,8 +297,8 @@ def _floats(
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Distance from each value to the next larger number of `dtype`, in float64.
 
-    Below the smallest normal number it is that of the smallest normal number, so that flushing
-    a denormal to zero is no difference.
+    Below the smallest normal number it is that of the smallest normal number, as it is for the
+    numbers themselves: denormals are evenly spaced.
     """
     info = torch.finfo(dtype)
     magnitude = values.abs().clamp_min(info.tiny)

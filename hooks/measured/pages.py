@@ -97,7 +97,14 @@ def read_page(
     html = _convert(numbered, collector, extensions, configs)
     visible = _Visible()
     visible.feed(html)
-    for line in sorted(expected - collector.lines - visible.in_code):
+    for snippet in collector.snippets:
+        if snippet.place.line in visible.lines:
+            collector.problem(
+                snippet.place.line,
+                "an executed fence inside an indented code block: show an example in a fence of "
+                "four backticks",
+            )
+    for line in sorted(expected - collector.lines - visible.lines):
         collector.problem(
             line,
             "this looks like an executed fence or a value, and Markdown takes it for neither "
@@ -198,26 +205,34 @@ def _convert(
 
 
 class _Visible(HTMLParser):
-    """Finds numbered lines that stand in the page as code, as examples for the reader."""
+    """Finds numbered lines that stand in the page as code, as examples for the reader.
+
+    A fence's header counts only in a code block: in a code span it is a fence that failed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.in_code: set[int] = set()
-        self._depth = 0
+        self.lines: set[int] = set()
+        self._open: list[str] = []
         self._text = ""
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._depth += tag in ("pre", "code")
+        if tag in ("pre", "code"):
+            self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("pre", "code"):
-            self._depth -= 1
-            if self._depth == 0:
-                # Highlighting cuts a line into spans: look at the whole block's text.
-                found = re.findall(rf'{_LINE_OPTION}="(\d+)"|{_MARK}(\d+)', self._text)
-                self.in_code |= {int(a or b) for a, b in found}
-                self._text = ""
+        if tag not in self._open:
+            return
+        block = "pre" in self._open
+        self._open.remove(tag)
+        if not self._open:
+            # Highlighting cuts a line into spans: look at the whole block's text.
+            self.lines |= {int(n) for n in re.findall(rf"{_MARK}(\d+)", self._text)}
+            if block:
+                header = rf'{_LINE_OPTION}="(\d+)"'
+                self.lines |= {int(n) for n in re.findall(header, self._text)}
+            self._text = ""
 
     def handle_data(self, data: str) -> None:
-        if self._depth:
+        if self._open:
             self._text += data

@@ -127,6 +127,15 @@ def percent(value: Any) -> str:
     return f"{significant(_number(value) * 100)} %"
 
 
+def number(value: Any) -> str:
+    """A plain number to three significant digits.
+
+    >>> number(12.6417), number(14)
+    ('12.6', '14')
+    """
+    return str(value) if type(value) is int else significant(_number(value))
+
+
 def text(value: Any) -> str:
     """The value as Python prints it; strings without quotes."""
     if isinstance(value, (list, Mapping)):
@@ -140,5 +149,6 @@ FILTERS: dict[str, Callable[[Any], str]] = {
     "bytes": size,
     "count": count,
     "percent": percent,
+    "number": number,
     "text": text,
 }
