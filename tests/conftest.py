@@ -1,10 +1,7 @@
-"""Fixtures: an audit in this process, and one small real site built once."""
+"""Fixtures: an audit in this process."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +9,6 @@ import pytest
 from measured import audit, events
 from measured.record import Call
 from measured.run import merge_gradients
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -37,24 +32,3 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     yield calls
     torch._dynamo.reset()
-
-
-def mkdocs(
-    site: Path, cache: Path, *arguments: str, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run MkDocs on a site as a user would, with a cache of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", *arguments],
-        cwd=site,
-        env={
-            **os.environ,
-            "MEASURED_CACHE": str(cache),
-            "NO_MKDOCS_2_WARNING": "1",
-            "COLUMNS": "200",
-            **(env or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )

@@ -14,7 +14,7 @@ def a_record(key: str = "k" * 64) -> RunRecord:
     process = Process("finished", "", 1.0, 0.5, 1 << 20, "hi\n")
     return RunRecord(
         SCHEMA, key, "a/b", "print()", {}, "2026-01-01T00:00:00+00:00", machine.describe(),
-        process, books.books([]), {"x": [1, {"y": 2.5}]}, [], None,
+        process, books.books([], "/tmp/m"), {"x": [1, {"y": 2.5}]}, [], None,
     )  # fmt: skip
 
 
@@ -115,14 +115,14 @@ def compiled(**changes) -> events.Compiled:
 
 
 def test_phases_add_up_to_the_whole():
-    made = books.books([compiled()])
+    made = books.books([compiled()], "/tmp/m")
     parts = [made.phase_seconds(p) for p in ("dynamo", "aot_autograd", "inductor", "cpp")]
     assert parts == pytest.approx([2e-6, 3e-6, 2e-6, 3e-6])
     assert sum(parts) == pytest.approx(made.compile_seconds)
 
 
 def test_a_backward_compiled_later_is_no_graph_of_its_own():
-    made = books.books([compiled(), compiled(backward=True)])
+    made = books.books([compiled(), compiled(backward=True)], "/tmp/m")
     assert (made.graphs, made.recompiles, len(made.compiles)) == (1, 0, 2)
 
 
@@ -133,7 +133,8 @@ def test_a_break_seen_by_reason_and_resume_function_is_one():
             compiled(),
             compiled(function="torch_dynamo_resume_in_f_at_3", compile_id="1/0"),
             events.Broke("a.py", 3, "print"),
-        ]
+        ],
+        "/tmp/m",
     )
     assert [(b.line, b.reason) for b in made.breaks] == [(3, "print")]
     assert made.graphs == 2
@@ -144,7 +145,7 @@ def test_a_frame_given_up_is_a_break_and_a_reached_limit_is_none():
         failure="Unsupported", failure_reason="print", failure_file="a.py", failure_line=4
     )
     limit = compiled(failure="Unsupported", failure_reason="Dynamo recompile limit exceeded")
-    made = books.books([given_up, limit])
+    made = books.books([given_up, limit], "/tmp/m")
     assert [(b.line, b.reason) for b in made.breaks] == [(4, "print")]
     assert made.graphs == 0
 

@@ -6,20 +6,24 @@ import re
 from collections.abc import Iterable
 
 from measured import events
+from measured.masking import paths
 from measured.record import Books, Break, Compile, Timing
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_.*_at_(\d+)$")
 _LIMIT = "Dynamo recompile limit exceeded"
 
 
-def books(log: Iterable[events.Event]) -> Books:
-    """Compiles in the order they ended, and the places where graphs broke."""
+def books(log: Iterable[events.Event], folder: str) -> Books:
+    """Compiles in the order they ended, and the places where graphs broke.
+
+    `folder` is the child's own, which is left out of all paths.
+    """
     compiled = [event for event in log if isinstance(event, events.Compiled)]
     broke = [event for event in log if isinstance(event, events.Broke)]
     processes = list(dict.fromkeys(event.pid for event in compiled))
     return Books(
-        compiles=[_compile(event, processes.index(event.pid)) for event in compiled],
-        breaks=_breaks(compiled, broke),
+        compiles=[_compile(event, processes.index(event.pid), folder) for event in compiled],
+        breaks=_breaks(compiled, broke, folder),
     )
 
 
@@ -32,16 +36,16 @@ def timings(log: Iterable[events.Event]) -> list[Timing]:
     ]
 
 
-def _compile(event: events.Compiled, process: int) -> Compile:
+def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
     return Compile(
         process=process,
         compile_id=event.compile_id,
         function=event.function,
-        file=event.file,
+        file=paths(event.file, folder),
         line=event.line,
         graph_ops=event.graph_ops,
         backward=event.backward,
-        recompile_reason=event.recompile_reason,
+        recompile_reason=event.recompile_reason and paths(event.recompile_reason, folder),
         failure=event.failure,
         total_seconds=event.entire_us / 1e6,
         # Dynamo's counters nest: each phase's own share is what the next one leaves of it.
@@ -54,7 +58,9 @@ def _compile(event: events.Compiled, process: int) -> Compile:
     )
 
 
-def _breaks(compiled: list[events.Compiled], broke: list[events.Broke]) -> list[Break]:
+def _breaks(
+    compiled: list[events.Compiled], broke: list[events.Broke], folder: str
+) -> list[Break]:
     """One entry per place: a break seen by two compiles, or by its reason and its resume
     function, is one break. A data-dependent `if` shows only as resume functions."""
     reasons: dict[tuple[str, int], str] = {}
@@ -67,4 +73,7 @@ def _breaks(compiled: list[events.Compiled], broke: list[events.Broke]) -> list[
         # under fullgraph: the reason stands only in the failure.
         if event.failure == "Unsupported" and not event.failure_reason.startswith(_LIMIT):
             reasons.setdefault((event.failure_file, event.failure_line), event.failure_reason)
-    return sorted(Break(file, line, reason) for (file, line), reason in reasons.items())
+    return sorted(
+        Break(paths(file, folder), line, paths(reason, folder))
+        for (file, line), reason in reasons.items()
+    )

@@ -7,6 +7,7 @@ import re
 # torch says this where a CUDA toolkit is installed and no GPU is: a fact of the machine that would
 # stand under every block, with a time stamp.
 _NO_GPU = re.compile(r"^.*No CUDA runtime is found, using CUDA_HOME=.*\n", re.MULTILINE)
+_LIBRARY = re.compile(r"""/[^\s"'(),:]*/lib/python3\.\d+/(?:site-packages/)?""")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _NUMBER = re.compile(
     r"(?<![A-Za-z_])[-+]?(\d[\d,]*\.?\d*|\.\d+)([eE][-+]?\d+)?"
@@ -15,12 +16,20 @@ _NUMBER = re.compile(
 
 
 def clean(output: bytes, folder: str) -> str:
-    """Decode, and take out what differs from run to run and means nothing: the child's own
-    folder, and addresses. Undecodable bytes and control characters become visible signs."""
-    text = output.decode("utf-8", errors="replace").replace("\r\n", "\n")
-    text = text.replace(folder + "/", "").replace(folder, ".")
+    """Decode, and take out what differs from run to run and means nothing: paths of this machine,
+    and addresses. Undecodable bytes and control characters become visible signs."""
+    text = paths(output.decode("utf-8", errors="replace").replace("\r\n", "\n"), folder)
     text = _ADDRESS.sub("0x…", _NO_GPU.sub("", text))
     return "".join(c if c in "\n\t\x1b" or c >= " " else "\ufffd" for c in text)
+
+
+def paths(text: str, folder: str) -> str:
+    """The text with the child's own folder, and the folders of installed packages, left out.
+
+    >>> paths('File "/tmp/m/a.py" /opt/v/lib/python3.11/site-packages/torch/nn/x.py', "/tmp/m")
+    'File "a.py" torch/nn/x.py'
+    """
+    return _LIBRARY.sub("", text.replace(folder + "/", "").replace(folder, "."))
 
 
 def masked(output: str) -> str:

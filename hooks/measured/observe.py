@@ -8,6 +8,7 @@ nothing. Nothing is replaced on a path that a timed call takes.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -60,7 +61,7 @@ def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
         backward=bool(backward_us),
         recompile_reason=metrics.recompile_reason,
         failure=metrics.fail_type,
-        failure_reason=(metrics.fail_reason or "").split("\n", 1)[0],
+        failure_reason=headline(metrics.fail_reason or ""),
         failure_file=metrics.fail_user_frame_filename or "",
         failure_line=metrics.fail_user_frame_lineno or 0,
         entire_us=backward_us or metrics.dynamo_cumulative_compile_time_us or 0,
@@ -70,6 +71,17 @@ def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
         cache_hits=sum(getattr(metrics, name.format("hit")) or 0 for name in cache),
         cache_misses=sum(getattr(metrics, name.format("miss")) or 0 for name in cache),
     )
+
+
+def headline(message: str) -> str:
+    """The first line of one of Dynamo's messages, and its explanation, without hints.
+
+    >>> headline("Failed to trace\\n  Explanation: it is odd.\\n  Hint: do not\\n")
+    'Failed to trace: it is odd.'
+    """
+    first, _, rest = message.partition("\n")
+    explanation = re.search(r"^\s*Explanation: (.*)$", rest, re.MULTILINE)
+    return f"{first}: {explanation[1]}" if explanation else first
 
 
 def listen_to_breaks(output_graph: ModuleType, log: events.Log) -> None:
@@ -87,7 +99,7 @@ def listen_to_breaks(output_graph: ModuleType, log: events.Log) -> None:
             events.Broke(
                 file=place.filename if place else "",
                 line=(place.lineno or 0) if place else 0,
-                reason=self.reason.split("\n", 1)[0],
+                reason=headline(self.reason),
             )
         )
 

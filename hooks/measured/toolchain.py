@@ -67,8 +67,9 @@ def write_bytecode(run: Callable[[str], None]) -> None:
 
 
 def prepare(folder: Path, warmed: Path | None) -> None:
-    """Make the Inductor cache and TMPDIR of a child: copies of the warmed ones, or empty ones."""
+    """Make the Inductor cache and TMPDIR of a child anew: copies of the warmed ones, or empty."""
     for name in (INDUCTOR, TEMPORARY):
+        shutil.rmtree(folder / name, ignore_errors=True)
         if warmed is None:
             (folder / name).mkdir()
         else:
