@@ -45,7 +45,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 @event_priority(-100)  # After every plugin has said which files there are.
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    read = [_read(file.src_uri, file.content_string, config) for file in files.documentation_pages()]
+    read = [
+        _read(file.src_uri, file.content_string, config) for file in files.documentation_pages()
+    ]
     if mistakes := _build.read(read):
         raise PluginError(report.text(mistakes))  # Before minutes are spent on running the rest.
     _build.execute(log.info)

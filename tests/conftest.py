@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from measured import audit, events
+
+from measured import events
 from measured.record import Call
 from measured.run import merge_gradients
 
@@ -17,6 +18,8 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     import torch
     from torch._dynamo import eval_frame, output_graph
 
+    from measured import shadow
+
     torch._dynamo.reset()
     log = tmp_path / "events"
     for owner, name in (
@@ -24,8 +27,8 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (output_graph.OutputGraph, "call_user_compiler"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
-    audit.shadow_what_dynamo_returns(eval_frame, events.Log(log))
-    audit.count_entries(output_graph)
+    shadow.shadow_what_dynamo_returns(eval_frame, events.Log(log))
+    shadow.count_entries(output_graph)
 
     def calls() -> list[Call]:
         return merge_gradients([e.call for e in events.read(log) if isinstance(e, events.Called)])

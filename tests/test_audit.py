@@ -201,7 +201,9 @@ def test_a_callable_that_enters_no_compiled_code_is_told(audited):
     assert [call.verdict for call in audited()] == ["ran eager"]
 
 
-@pytest.mark.parametrize("way", ["function", "decorator", "module", "method", "in place", "optimize"])
+@pytest.mark.parametrize(
+    "way", ["function", "decorator", "module", "method", "in place", "optimize"]
+)
 def test_every_way_to_compile_is_shadowed(audited, way):
     backend = faulty(one_element)
     model = torch.nn.Sequential(torch.nn.Linear(5, 5))
@@ -404,3 +406,25 @@ def test_a_hook_that_compiled_code_ignores_is_found_in_the_gradient(audited):
     compiled(x).sum().backward()
     assert [call.verdict for call in audited()] == ["agrees", "diverges"]
     assert paths(audited()) == {"gradient of args[0]"}
+
+
+def test_a_sum_in_another_order_is_no_divergence(audited):
+    def sorted_sum(gm, _inputs):
+        return lambda x: [x.sort().values.sum()]
+
+    torch.manual_seed(0)
+    x = torch.randn(100_000)
+    torch.compile(lambda x: x.sum(), backend=sorted_sum)(x - x.mean())
+    (call,) = audited()
+    assert call.verdict == "agrees"
+    assert call.rule in ("ulp", "float64", "noise")
+
+
+def test_batch_norm_in_training_is_checked_through_its_backward(audited):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.manual_seed(0)
+    for _ in range(2):
+        compiled(torch.randn(16, 4)).square().sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees", "agrees"]
+    assert all(call.callable == "Sequential" for call in audited())

@@ -7,14 +7,31 @@ import dataclasses
 
 import pytest
 import torch
+
 from measured import compare
 from measured.constants import ULP_LIMIT
-from measured.reference import Float64Shadow
+from measured.reference import Float64Shadow, Jitter
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
 
-def kinds(eager, compiled, reference=compare.no_reference):
+@dataclasses.dataclass
+class Known:
+    """A reference that is known beforehand."""
+
+    exact: torch.Tensor | None = None
+    spread: torch.Tensor | None = None
+    asked: list[int] = dataclasses.field(default_factory=list)
+
+    def float64(self, path):
+        return self.exact
+
+    def noise(self, path, runs):
+        self.asked.append(runs)
+        return self.spread
+
+
+def kinds(eager, compiled, reference=compare.NoReference()):
     return [d.kind for d in compare.trees(eager, compiled, "result", reference).differences]
 
 
@@ -71,24 +88,41 @@ def test_nan_and_infinity_must_stand_in_the_same_places(eager, compiled, expecte
 
 
 def test_no_reference_excuses_a_wrong_nan():
-    reference = {"result": torch.tensor([NAN], dtype=torch.float64)}
-    assert kinds(torch.tensor([NAN]), torch.tensor([1.0]), reference.get) == ["nan"]
+    reference = Known(torch.tensor([NAN], dtype=torch.float64), torch.tensor([INF]))
+    assert kinds(torch.tensor([NAN]), torch.tensor([1.0]), reference) == ["nan"]
 
 
 def test_float64_excuses_what_is_as_near_to_it_as_eager():
     exact = torch.tensor([1.0], dtype=torch.float64)
     eager = moved(torch.tensor([1.0]), 100)
-    assert kinds(eager, moved(torch.tensor([1.0]), 0), {"result": exact}.get) == []
-    assert kinds(eager, moved(torch.tensor([1.0]), 190), {"result": exact}.get) == []
-    assert kinds(eager, moved(torch.tensor([1.0]), 300), {"result": exact}.get) == ["value"]
+    assert kinds(eager, moved(torch.tensor([1.0]), 0), Known(exact)) == []
+    assert kinds(eager, moved(torch.tensor([1.0]), 190), Known(exact)) == []
+    assert kinds(eager, moved(torch.tensor([1.0]), 300), Known(exact)) == ["value"]
 
 
 def test_float64_excuses_only_the_elements_it_speaks_for():
     exact = torch.ones(2, dtype=torch.float64)
     eager = torch.cat([moved(torch.tensor([1.0]), 100), torch.tensor([1.0])])
     compiled = torch.cat([torch.tensor([1.0]), moved(torch.tensor([1.0]), 40)])
-    (difference,) = compare.trees(eager, compiled, "result", {"result": exact}.get).differences
+    (difference,) = compare.trees(eager, compiled, "result", Known(exact)).differences
     assert difference.index == "(1,)"
+
+
+def test_noise_excuses_what_eager_itself_does_not_hold_still():
+    eager, compiled = torch.tensor([1.0, 1.0]), torch.tensor([1.001, 1.001])
+    spread = torch.tensor([1e-3, 1e-5], dtype=torch.float64)
+    (difference,) = compare.trees(eager, compiled, "result", Known(None, spread)).differences
+    assert difference.index == "(1,)"
+    assert kinds(eager, compiled, Known(None, spread[:1].expand(2))) == []
+
+
+def test_further_runs_are_asked_for_only_where_elements_are_still_rejected():
+    eager = torch.tensor([1.0])
+    passes, fails = Known(None, torch.tensor([1.0])), Known(None, torch.tensor([0.0]))
+    kinds(eager, eager + 1e-3, passes)
+    kinds(eager, eager + 1e-3, fails)
+    kinds(eager, eager + 1e-7, never := Known())
+    assert (passes.asked, fails.asked, never.asked) == ([8], [8, 40], [])
 
 
 def test_complex_numbers_are_compared_by_their_parts():
@@ -200,3 +234,53 @@ class TestFloat64Shadow:
             drawn = torch.rand(3)
         assert torch.equal(drawn, expected)
         assert torch.equal(mode.shadow(drawn), expected.double())
+
+
+class TestJitter:
+    """Eager's own sensitivity to rounding, element by element."""
+
+    @staticmethod
+    def spread(function, *args):
+        plain = function(*args).double()
+        worst = torch.zeros_like(plain)
+        for seed in range(8):
+            with Jitter(seed):
+                moved = function(*args)
+            worst = torch.maximum(worst, (moved.double() - plain).abs())
+        return worst
+
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_one_operation_moves_by_a_few_ulp(self, dtype):
+        x = torch.rand(1000, dtype=torch.float64).to(dtype) + 1
+        spread = self.spread(lambda x: x * 2, x)
+        unit = compare.ulp((x * 2).double(), dtype)
+        assert float((spread / unit).max()) <= 3
+        assert float((spread / unit).mean()) > 0.5
+
+    def test_cancellation_shows_as_spread(self):
+        x = torch.rand(100) + 1
+        assert float(self.spread(lambda x: (x + 1e4) - 1e4, x).min()) > 1e-4
+
+    def test_zero_nan_and_infinity_stay(self):
+        x = torch.tensor([0.0, -0.0, NAN, INF, -INF])
+        with Jitter(0):
+            y = x.clone()
+        assert torch.equal(y.nan_to_num(7.0), x.nan_to_num(7.0))
+
+    def test_views_stay_views_and_arguments_what_they_are(self):
+        x = torch.ones(4)
+        with Jitter(0):
+            x.view(2, 2)[0].zero_()
+        assert x.tolist()[:2] == [0.0, 0.0]
+        kept = torch.ones(4)
+        with Jitter(0):
+            _ = kept * 2
+        assert torch.equal(kept, torch.ones(4))
+
+    def test_the_program_s_random_stream_is_not_drawn_from(self):
+        torch.manual_seed(0)
+        expected = torch.rand(3)
+        torch.manual_seed(0)
+        with Jitter(0):
+            _ = torch.ones(10) * 2
+        assert torch.equal(torch.rand(3), expected)

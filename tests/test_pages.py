@@ -6,6 +6,7 @@ from pathlib import Path
 
 import markdown
 import pytest
+
 from measured.pages import Page, Values, read_page
 
 EXTENSIONS = [
@@ -39,7 +40,11 @@ INCLUDE = '```python exec="on"\n--8<-- "part/one.py"\n```\n'
 
 def test_an_included_file_is_a_snippet_named_after_its_path(read):
     (snippet,) = read(f"# Title\n\n{INCLUDE}").snippets
-    assert (snippet.name, snippet.source, str(snippet.place)) == ("part/one", "print(1)", "page.md:3")
+    assert (snippet.name, snippet.source, str(snippet.place)) == (
+        "part/one",
+        "print(1)",
+        "page.md:3",
+    )
 
 
 def test_lines_are_counted_from_the_top_of_the_file(read):
@@ -111,7 +116,9 @@ def test_a_mistake_names_page_and_line(read, fence, message):
 
 
 def test_values_are_collected_with_their_lines(read):
-    page = read("# {{ a/b.title }}\n\nSee {{ a/b.x | seconds }} and {{ c.y }}.\n\n| {{ c.z }} |\n|-|\n")
+    page = read(
+        "# {{ a/b.title }}\n\nSee {{ a/b.x | seconds }} and {{ c.y }}.\n\n| {{ c.z }} |\n|-|\n"
+    )
     assert [(use.expression, use.place.line) for use in page.values] == [
         ("a/b.title", 1),
         ("a/b.x | seconds", 3),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from measured import process, run
 from measured.snippets import Expectations, Place, Snippet
 
@@ -98,8 +99,8 @@ def test_no_token_of_the_environment_reaches_it(tmp_path, monkeypatch):
 def test_usage_is_measured(tmp_path):
     outcome = child("x = bytearray(200 << 20); sum(range(2_000_000))", tmp_path)
     assert outcome.peak_memory_bytes > 200 << 20
-    assert 0 < outcome.cpu_seconds
-    assert 0 < outcome.wall_seconds
+    assert outcome.cpu_seconds > 0
+    assert outcome.wall_seconds > 0
 
 
 def observe(source: str, tmp_path: Path, **expects):
@@ -137,7 +138,7 @@ def test_a_traceback_shows_the_snippet_and_not_the_runner(tmp_path):
     assert output == (
         "Traceback (most recent call last):\n"
         '  File "name.py", line 4, in <module>\n    f()\n'
-        '  File "name.py", line 2, in f\n    raise ValueError(\'no\')\n'
+        "  File \"name.py\", line 2, in f\n    raise ValueError('no')\n"
         "ValueError: no\n"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+
 from measured import books, events, machine, masking, record, store
 from measured.record import SCHEMA, Process, RunRecord
 from measured.snippets import Expectations, Place, Snippet, content_key
@@ -98,7 +99,8 @@ def test_torch_s_version_is_known_without_importing_it():
 
 
 @pytest.mark.parametrize(
-    ("compile_id", "index"), [("0/0", 0), ("3/2", 2), ("0/1_1", 1), ("!0/1/4", 4), ("", 0), ("?", 0)]
+    ("compile_id", "index"),
+    [("0/0", 0), ("3/2", 2), ("0/1_1", 1), ("!0/1/4", 4), ("", 0), ("?", 0)],
 )
 def test_recompile_index(compile_id, index):
     assert record.recompile_index(compile_id) == index

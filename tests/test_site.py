@@ -119,7 +119,10 @@ def mkdocs(
 
 def page(*fences: tuple[str, str], text: str = "") -> str:
     """A page with an inline fence for each (options, code)."""
-    blocks = [f'```python exec="on" fresh="yes" {options}\n{code.strip()}\n```' for options, code in fences]
+    blocks = [
+        f'```python exec="on" fresh="yes" {options}\n{code.strip()}\n```'
+        for options, code in fences
+    ]
     return "---\ntitle: T\n---\n\n# T\n\n" + text + "\n\n" + "\n\n".join(blocks) + "\n"
 
 
@@ -164,7 +167,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory, cache: Path):
                 ("", "print('x' * (200 << 20))"),
             ),
             "refused.md": page(
-                ('raises="torch._dynamo.exc.Unsupported"', REFUSES), ("", REFUSES.replace("no", "na"))
+                ('raises="torch._dynamo.exc.Unsupported"', REFUSES),
+                ("", REFUSES.replace("no", "na")),
             ),
             "expected.md": page(
                 ('graphs="2"', "x = 1"), ('breaks="1"', "x = 2"), ('raises="KeyError"', "x = 3")
@@ -270,7 +274,9 @@ def test_no_flag_turns_the_build_green(broken, cache):
     for flags in ([], ["-q"], ["--strict", "-q"], ["-v"]):
         result = mkdocs(site, cache, "build", *flags)
         assert result.returncode == 1, flags
-        assert f"wrong.md:{line_of(site, 'wrong.md')}: wrong#1: call 1 of f: result" in result.stderr
+        assert (
+            f"wrong.md:{line_of(site, 'wrong.md')}: wrong#1: call 1 of f: result" in result.stderr
+        )
 
 
 @pytest.fixture(scope="module")
@@ -364,7 +370,9 @@ def test_a_second_build_executes_nothing(good, home, cache):
 def test_only_the_edited_snippet_runs_again(good, home, cache):
     site, _ = good
     kept = (site / "docs" / "index.md").read_text()
-    (site / "docs" / "index.md").write_text(kept + '\n```python exec="on" fresh="yes"\nx = 5\n```\n')
+    (site / "docs" / "index.md").write_text(
+        kept + '\n```python exec="on" fresh="yes"\nx = 5\n```\n'
+    )
     result = mkdocs(site, cache, "build")
     (site / "docs" / "index.md").write_text(kept)
     assert "1 executed now" in result.stderr
@@ -423,5 +431,3 @@ def test_an_executed_fence_from_an_included_markdown_file_is_told(tmp_path, cach
     result = mkdocs(site, cache, "build")
     assert result.returncode == 1
     assert "can not come from an included Markdown file" in result.stderr
-
-

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
 from measured.snippets import Mistake
 from measured.values import evaluate
 
-VALUES = {"part/name": {"x": 0.0123, "n": 1234567, "rows": [{"t": 2.0}], "name": "<b>", "yes": True}}
+VALUES = {
+    "part/name": {"x": 0.0123, "n": 1234567, "rows": [{"t": 2.0}], "name": "<b>", "yes": True}
+}
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,7 @@ def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
     )
 
 
-def _breaks(
-    compiled: list[events.Compiled], broke: list[events.Broke], folder: str
-) -> list[Break]:
+def _breaks(compiled: list[events.Compiled], broke: list[events.Broke], folder: str) -> list[Break]:
     """One entry per place: a break seen by two compiles, or by its reason and its resume
     function, is one break. A data-dependent `if` shows only as resume functions."""
     reasons: dict[tuple[str, int], str] = {}

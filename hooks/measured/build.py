@@ -87,9 +87,7 @@ class Build:
         engine = store.engine_version()
         keys: dict[str, tuple[Snippet, str]] = {}
         for snippet in self.snippets:
-            key = content_key(
-                snippet, machine=fingerprint, engine=engine, environment=os.environ
-            )
+            key = content_key(snippet, machine=fingerprint, engine=engine, environment=os.environ)
             keys.setdefault(snippet.name, (snippet, key))
         return keys
 
@@ -141,9 +139,7 @@ class Build:
         }
         namespace["machine"] = {name: getattr(here, name) for name in here.__struct_fields__}
         namespace["rule"] = {
-            name.lower(): value
-            for name, value in vars(constants).items()
-            if name.isupper()
+            name.lower(): value for name, value in vars(constants).items() if name.isupper()
         }
         return namespace
 

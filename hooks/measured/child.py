@@ -27,8 +27,6 @@ class Job(msgspec.Struct, frozen=True):
     """Limit on private memory of each process."""
     file_bytes: int
     """Limit on the size of each file it writes."""
-    fallback_random: bool
-    """Audit only: make Inductor draw from eager's random streams, so that the two can be compared."""
 
 
 def attach(job_path: str) -> None:
@@ -42,6 +40,6 @@ def attach(job_path: str) -> None:
     else:
         from measured import audit
 
-        hooks = audit.hooks(log, fallback_random=job.fallback_random)
+        hooks = audit.hooks(log)
     for module, hook in hooks.items():
         wrapt.register_post_import_hook(hook, module)

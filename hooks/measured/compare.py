@@ -5,7 +5,12 @@ other float element passes by the first of these rules that holds:
 
 1. it is within `ULP_LIMIT` units in the last place of eager's value, in the tensor's own dtype;
 2. it is not further from a float64 run of eager than `REFERENCE_FACTOR` times eager's own
-   distance from it plus `REFERENCE_ULP` units in the last place.
+   distance from it plus `REFERENCE_ULP` units in the last place;
+3. it is within `NOISE_FACTOR` times the noise of eager: how far eager itself moves when every
+   float operand and result of every operation moves by half a unit in the last place on average.
+
+Rules 2 and 3 are asked only where elements fail the rules before them, because both need eager
+to run again.
 
 The unit in the last place of values below the smallest normal number is that of the smallest
 normal number. Signed zeros are equal: eager itself does not keep the sign under reordering.
@@ -14,13 +19,20 @@ normal number. Signed zeros are equal: eager itself does not keep the sign under
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import torch
 
-from measured.constants import REFERENCE_FACTOR, REFERENCE_ULP, ULP_LIMIT
-from measured.record import Difference
+from measured.constants import (
+    MORE_NOISE_RUNS,
+    NOISE_FACTOR,
+    NOISE_RUNS,
+    REFERENCE_FACTOR,
+    REFERENCE_ULP,
+    ULP_LIMIT,
+)
+from measured.record import RULES, Difference
 
 KINDS = (
     "type",
@@ -41,12 +53,26 @@ KINDS = (
 )
 """What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
 
-Reference = Callable[[str], torch.Tensor | None]
-"""Path of a tensor -> the same tensor from a float64 run of eager, or None where there is none."""
+
+class Reference(Protocol):
+    """Further runs of eager, made when a comparison asks for them."""
+
+    def float64(self, path: str) -> torch.Tensor | None:
+        """The tensor at `path` from a float64 run of eager, or None where there is none."""
+
+    def noise(self, path: str, runs: int) -> torch.Tensor | None:
+        """How far, in float64, each element of the tensor at `path` moved at most from eager's
+        value in at least `runs` runs of jittered eager; None where there is none."""
 
 
-def no_reference(path: str) -> None:
-    """A reference for callers that have none: every float must pass by rule 1."""
+class NoReference:
+    """For callers that can not run eager again: every float must pass by rule 1."""
+
+    def float64(self, path: str) -> None:
+        return None
+
+    def noise(self, path: str, runs: int) -> None:
+        return None
 
 
 @dataclasses.dataclass
@@ -61,10 +87,6 @@ class Report:
         self.differences += other.differences
         self.max_ulp = max(self.max_ulp, other.max_ulp)
         self.rule = max(self.rule, other.rule, key=RULES.index)
-
-
-RULES = ("equal", "ulp", "float64", "none")
-"""From the strictest to the weakest; `none` means that no rule let the tensor pass."""
 
 
 def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -89,7 +111,7 @@ def _children(tree: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def trees(eager: Any, compiled: Any, path: str, reference: Reference = no_reference) -> Report:
+def trees(eager: Any, compiled: Any, path: str, reference: Reference = NoReference()) -> Report:
     """Compare two results: Python types, structure, and every leaf."""
     report = Report()
     if type(eager) is not type(compiled):
@@ -145,7 +167,7 @@ def _leaf(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
 
 
 def tensors(
-    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference = no_reference
+    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference = NoReference()
 ) -> Report:
     """Compare two tensors: metadata first, then every element."""
     report = Report()
@@ -201,14 +223,23 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
-def _values(
-    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference
-) -> Report:
-    if eager.dtype.is_complex:
-        def parts(path: str) -> torch.Tensor | None:
-            whole = reference(path)
-            return None if whole is None else torch.view_as_real(whole)
+class _Parts:
+    """A reference for the real and imaginary parts of complex tensors."""
 
+    def __init__(self, whole: Reference) -> None:
+        self._whole = whole
+
+    def float64(self, path: str) -> torch.Tensor | None:
+        precise = self._whole.float64(path)
+        return None if precise is None else torch.view_as_real(precise)
+
+    def noise(self, path: str, runs: int) -> torch.Tensor | None:
+        return self._whole.noise(path, runs)
+
+
+def _values(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference) -> Report:
+    if eager.dtype.is_complex:
+        parts = _Parts(reference)
         return _floats(torch.view_as_real(eager), torch.view_as_real(compiled), path, parts)
     if eager.dtype.is_floating_point:
         return _floats(eager, compiled, path, reference)
@@ -232,9 +263,7 @@ def _values(
     return report
 
 
-def _floats(
-    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference
-) -> Report:
+def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference) -> Report:
     report = Report()
     # torch.equal first: it needs no temporaries, and most tensors are equal.
     if eager.numel() == 0 or torch.equal(eager, compiled):
@@ -255,14 +284,22 @@ def _floats(
     wrong = in_ulp > ULP_LIMIT
     if not bool(wrong.any()):
         return report
-    precise = reference(path)
-    if precise is not None and precise.shape == left.shape:
+    precise = reference.float64(path)
+    if precise is not None:
         precise = precise.to(torch.float64)
         allowed = REFERENCE_FACTOR * (left - precise).abs() + REFERENCE_ULP * ulp(left, dtype)
         # A reference that is not finite where eager is says nothing about that element.
         wrong &= ~(torch.isfinite(precise) & ((right - precise).abs() <= allowed))
         if not bool(wrong.any()):
             report.rule = "float64"
+            return report
+    for runs in (NOISE_RUNS, NOISE_RUNS + MORE_NOISE_RUNS):
+        noise = reference.noise(path, runs)
+        if noise is None:
+            break
+        wrong &= ~(distance <= NOISE_FACTOR * noise)
+        if not bool(wrong.any()):
+            report.rule = "noise"
             return report
     report.rule = "none"
     worst = torch.where(wrong, in_ulp, -1.0).flatten().argmax()
@@ -282,16 +319,27 @@ def _floats(
             max_absolute=float(distance.max()),
             max_relative=float(relative.max()),
             max_ulp=report.max_ulp,
-            rule=f"more than {ULP_LIMIT} ULP from eager"
-            + (
-                ", and no float64 run of eager was possible"
-                if precise is None
-                else f", and more than {REFERENCE_FACTOR} times eager's own distance "
-                f"plus {REFERENCE_ULP} ULP from a float64 run of eager"
-            ),
+            rule=_rejection(precise, noise, index),
         )
     )
     return report
+
+
+def _rejection(
+    precise: torch.Tensor | None, noise: torch.Tensor | None, index: tuple[int, ...]
+) -> str:
+    """Why no rule let an element pass."""
+    parts = [f"more than {ULP_LIMIT} ULP from eager"]
+    if precise is not None:
+        parts.append(
+            f"more than {REFERENCE_FACTOR} times eager's own distance plus {REFERENCE_ULP} ULP "
+            "from a float64 run of eager"
+        )
+    if noise is not None:
+        parts.append(f"more than {NOISE_FACTOR} times eager's noise of {float(noise[index]):.3g}")
+    if precise is None and noise is None:
+        parts.append("and eager could not be run again")
+    return ", ".join(parts)
 
 
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -9,6 +9,15 @@ REFERENCE_FACTOR = 2
 REFERENCE_ULP = 4
 """Rule 2: what is allowed on top, in units in the last place."""
 
+NOISE_FACTOR = 10
+"""Rule 3: how many times eager's own rounding noise the compiled value may be away."""
+
+NOISE_RUNS = 8
+"""Rule 3: eager runs with jittered operands that measure the noise."""
+
+MORE_NOISE_RUNS = 32
+"""Rule 3: further runs where elements are still rejected."""
+
 FIRST_CALLS = 3
 """Calls of each kind that are always checked; after them, every call number 2**k."""
 

@@ -13,8 +13,21 @@ from typing import Any
 
 import torch
 
+from measured import compare, twin
+
 Node = Any
 Edge = tuple[Node, int]
+
+
+def entries(result: Any, reached: twin.Reach) -> dict[str, torch.Tensor]:
+    """Outputs that a backward pass can enter this call through, by path."""
+    return {
+        path: leaf
+        for path, leaf in compare.leaves(result, "result")
+        if isinstance(leaf, torch.Tensor)
+        and leaf.grad_fn is not None
+        and id(leaf) not in reached.tensors
+    }
 
 
 def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:

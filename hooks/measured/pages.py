@@ -140,7 +140,9 @@ class _Collector:
         options["given"] = dict(inputs)
         return True
 
-    def format(self, source: str, language: str, css_class: str, options: Any, *_: Any, **__: Any) -> str:
+    def format(
+        self, source: str, language: str, css_class: str, options: Any, *_: Any, **__: Any
+    ) -> str:
         given: dict[str, str] = options["given"]
         # Braces in code are no values: take the numbers out again.
         self.lines |= {int(number) for number in re.findall(rf"{_MARK}(\d+)", source)}
@@ -191,9 +193,7 @@ def _convert(
     ]
     superfences = dict(configs.get("pymdownx.superfences", {}))
     superfences["custom_fences"] = fences + [
-        fence
-        for fence in superfences.get("custom_fences", [])
-        if fence["name"] not in LANGUAGES
+        fence for fence in superfences.get("custom_fences", []) if fence["name"] not in LANGUAGES
     ]
     # Without the snippets extension an include stays visible in the fence, and is resolved here.
     mine = [e for e in extensions if e != "pymdownx.snippets" and not isinstance(e, Values)]

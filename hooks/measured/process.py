@@ -134,9 +134,7 @@ def _has_ended(child: subprocess.Popen[bytes]) -> bool:
     if not hasattr(os, "waitid"):
         return child.poll() is not None
     try:
-        return (
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        )
+        return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
 

@@ -153,9 +153,12 @@ class Call(msgspec.Struct, frozen=True):
     max_ulp: float
     """Largest difference between the two runs over all float elements, in ULP of eager's value."""
     rule: str
-    """The weakest value rule that some tensor of this call needed in order to pass."""
+    """The weakest of RULES that some tensor of this call needed in order to pass."""
     detail: str = ""
 
+
+RULES = ("equal", "ulp", "float64", "noise", "none")
+"""The value rules of `compare`, from the strictest to the weakest; none: no rule let it pass."""
 
 VERDICTS = ("agrees", "diverges", "refused", "not comparable", "ran eager")
 

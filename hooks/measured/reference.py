@@ -1,10 +1,14 @@
-"""Runs eager code in its own precision and, in the shadow of it, in float64.
+"""Two ways to run eager code again: with float64 in its shadow, and with jittered operands.
 
-A dispatch mode sees every operation below autograd, backward included. Beside each float storage
-it keeps one of float64 with the same layout, repeats the operation on those, and lets the
+Both are dispatch modes, which see every operation below autograd, backward included.
+
+`Float64Shadow` runs the code in its own precision. Beside each float storage it keeps one of float64 with the same layout, repeats the operation on those, and lets the
 program see only the ordinary results: branches, indices and shapes are eager's own, and no
 module is converted. Where an operation can not be repeated in float64, its ordinary result is
 taken as exact, which makes the reference stricter, never more lenient.
+
+`Jitter` is Monte Carlo arithmetic: it moves every float operand and every float result by one unit
+in the last place up or down, or not at all, so that rounding shows as spread.
 """
 
 from __future__ import annotations
@@ -27,7 +31,11 @@ class Float64Shadow(TorchDispatchMode):
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         # Shadows of inputs are taken before the operation: it may write to them.
@@ -48,8 +56,10 @@ class Float64Shadow(TorchDispatchMode):
             return tensor
         storage = tensor.untyped_storage()
         entry = self._shadows.get(storage._cdata)
-        if entry is None or entry[0].expired() or entry[1].numel() * tensor.element_size() < (
-            storage.nbytes()
+        if (
+            entry is None
+            or entry[0].expired()
+            or entry[1].numel() * tensor.element_size() < (storage.nbytes())
         ):
             flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
             entry = (StorageWeakRef(storage), flat.to(torch.float64))
@@ -78,11 +88,89 @@ class Float64Shadow(TorchDispatchMode):
 
 def _writes_exactly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the operation writes to a tensor that has no shadow: repeating it would count twice."""
-    written = [
+    tensors: list[torch.Tensor] = []
+    tree_map_only(torch.Tensor, tensors.append, _written(func, args, kwargs))
+    return any(tensor.dtype not in _LOW for tensor in tensors)
+
+
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that the operation writes to."""
+    return [
         kwargs.get(argument.name, args[index] if index < len(args) else None)
         for index, argument in enumerate(func._schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
-    tensors: list[torch.Tensor] = []
-    tree_map_only(torch.Tensor, tensors.append, written)
-    return any(tensor.dtype not in _LOW for tensor in tensors)
+
+
+class Jitter(TorchDispatchMode):
+    """While active, floats move by -1, 0, 0 or +1 units in the last place at every operation."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        arguments = func._schema.arguments
+        if any(argument.alias_info is not None for argument in arguments):
+            # A view must stay one, and what is written to in place must be the thing itself.
+            result = func(*args, **kwargs)
+            written = _written(func, args, kwargs)
+        else:
+            result = func(*tree_map(self._moved, args), **tree_map(self._moved, kwargs))
+            written = result
+        tree_map_only(torch.Tensor, self._move_in_place, written)
+        return result
+
+    def _moved(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not _is_dense_float(value):
+            return value
+        copy = value.clone()
+        self._move_in_place(copy)
+        return copy
+
+    def _move_in_place(self, tensor: torch.Tensor) -> None:
+        if not _is_dense_float(tensor) or tensor.numel() == 0:
+            return
+        if tensor.is_complex():
+            tensor = torch.view_as_real(tensor)
+        bits = tensor.view(_BITS[tensor.element_size()])
+        step = torch.randint(
+            0,
+            4,
+            tensor.shape,
+            dtype=torch.int8,
+            device=tensor.device,
+            generator=self._generator(tensor),
+        )
+        step = (step == 3).to(bits.dtype) - (step == 0).to(bits.dtype)
+        # The magnitude's bits count in units in the last place; zero, infinity and NaN stay.
+        limit = torch.finfo(tensor.dtype).max
+        movable = (tensor != 0) & (tensor.abs() < limit)
+        bits += step * movable
+
+    def _generator(self, tensor: torch.Tensor) -> torch.Generator:
+        # Its own streams: the program's must not be drawn from.
+        if tensor.device not in self._generators:
+            generator = torch.Generator(device=tensor.device)
+            self._generators[tensor.device] = generator.manual_seed(self._seed)
+        return self._generators[tensor.device]
+
+
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _is_dense_float(tensor: torch.Tensor) -> bool:
+    part = tensor.element_size() // (2 if tensor.is_complex() else 1)
+    return (
+        tensor.layout is torch.strided
+        and (tensor.is_floating_point() or tensor.is_complex())
+        and part in _BITS
+    )

@@ -43,7 +43,9 @@ def judge(snippet: Snippet, record: RunRecord) -> list[Failure]:
     ]
 
 
-def _failure(kind: str, snippet: Snippet, message: str, details: list[str] | None = None) -> Failure:
+def _failure(
+    kind: str, snippet: Snippet, message: str, details: list[str] | None = None
+) -> Failure:
     return Failure(kind, snippet.place, snippet.name, message, details or [])
 
 

@@ -16,7 +16,7 @@ import msgspec
 from measured import books, events, machine, masking, process, toolchain
 from measured.child import Job
 from measured.constants import FILE_BYTES, MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS
-from measured.record import SCHEMA, Audit, Call, Process, RunRecord
+from measured.record import RULES, SCHEMA, Audit, Call, Process, RunRecord
 from measured.snippets import Snippet
 
 AUDIT_PATIENCE = 4.0
@@ -117,7 +117,6 @@ def _child(
         events=str(folder / f"{mode}.events"),
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
-        fallback_random=False,
     )
     job_path = folder / f"{mode}.job"
     job_path.write_bytes(msgspec.json.encode(job))
@@ -213,7 +212,7 @@ def merge_gradients(calls: list[Call]) -> list[Call]:
             differences=[*first.differences, *call.differences],
             max_ulp=max(first.max_ulp, call.max_ulp),
             detail=first.detail or call.detail,
-            rule=max(first.rule, call.rule, key=("equal", "ulp", "float64", "none").index),
+            rule=max(first.rule, call.rule, key=RULES.index),
         )
     return list(merged.values())
 

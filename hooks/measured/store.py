@@ -16,8 +16,9 @@ from measured.record import RunRecord
 
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
-    "audit", "books", "boot/sitecustomize", "child", "compare", "constants", "events", "gradients", "masking",
-    "observe", "process", "program", "record", "reference", "run", "toolchain", "twin",
+    "again", "audit", "books", "boot/sitecustomize", "child", "compare", "constants", "events", "gradients", "masking",
+    "observe", "process", "program", "record",
+    "reference", "run", "shadow", "toolchain", "twin",
 )  # fmt: skip
 
 

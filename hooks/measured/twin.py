@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import sysconfig
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -116,9 +117,9 @@ def _visit_function(
     found: Reach, path: str, function: types.FunctionType
 ) -> Iterator[tuple[str, Any]]:
     library = _is_library(function.__code__.co_filename)
+    owner = owner_of(function)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        # Dynamo wraps some modules in a function of its own: a reader knows the module as self.
-        yield "self" if library and _holds_module(cell) else name, cell
+        yield "self" if owner is not None and _content(cell) is owner else name, cell
     yield from ((f"default of {path}", value) for value in function.__defaults__ or ())
     if library:
         return
@@ -129,11 +130,25 @@ def _visit_function(
             yield name, namespace[name]
 
 
-def _holds_module(cell: types.CellType) -> bool:
+def owner_of(function: Callable[..., Any]) -> Any:
+    """The object whose method `function` is, or None.
+
+    Dynamo wraps some modules in a function of its own, which holds the module in its closure.
+    """
+    owner = getattr(function, "__self__", None)
+    if owner is not None or not isinstance(function, types.FunctionType):
+        return owner
+    if not _is_library(function.__code__.co_filename):
+        return None
+    held = map(_content, function.__closure__ or ())
+    return next((thing for thing in held if isinstance(thing, torch.nn.Module)), None)
+
+
+def _content(cell: types.CellType) -> Any:
     try:
-        return isinstance(cell.cell_contents, torch.nn.Module)
+        return cell.cell_contents
     except ValueError:  # An empty cell.
-        return False
+        return None
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -261,9 +276,7 @@ class Snapshot:
         their tensors are listed themselves.
         """
         seen: dict[str, Any] = {}
-        copies = {
-            address: saved for address, (_, saved) in self._storages.items()
-        }
+        copies = {address: saved for address, (_, saved) in self._storages.items()}
         for key, state in self._tensors.items():
             path, _ = self.reached.tensors[key]
             copy = copies[state.alias.untyped_storage()._cdata]
@@ -275,9 +288,7 @@ class Snapshot:
         for key, (_, contents) in self._containers.items():
             path, _ = self.reached.containers[key]
             seen |= _plain_items(path, contents)
-        for (path, _, _), (_, _, value) in zip(
-            self.reached.bindings, self._bindings, strict=True
-        ):
+        for (path, _, _), (_, _, value) in zip(self.reached.bindings, self._bindings, strict=True):
             if _is_plain(value):
                 seen[f"global {path}"] = value
         return seen
@@ -382,7 +393,7 @@ class _Nowhere:
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Nothing printed, logged or warned in this block is seen, by Python or by C++ code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # The program may have closed or replaced it.
@@ -419,8 +430,7 @@ _MODES = {
 
 
 @contextlib.contextmanager
-def keeping_modes() -> Iterator[None]:
-    """Global modes that the block sets are what they were afterwards."""
+def _keeping_modes() -> Iterator[None]:
     before = {name: get() for name, (get, _) in _MODES.items()}
     try:
         yield
@@ -428,3 +438,26 @@ def keeping_modes() -> Iterator[None]:
         for name, (get, put) in _MODES.items():
             if get() != before[name]:
                 put(before[name])
+
+
+class _Thread(threading.local):
+    running = False
+
+
+_thread = _Thread()
+
+
+def is_running() -> bool:
+    """Whether this thread runs a twin: compiled callables inside it are to run eagerly too."""
+    return _thread.running
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Run a twin in this block: silent, and with the global modes put back afterwards."""
+    with _silence(), _keeping_modes():
+        _thread.running = True
+        try:
+            yield
+        finally:
+            _thread.running = False

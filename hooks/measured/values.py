@@ -38,9 +38,7 @@ def evaluate(expression: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[
         try:
             value = FILTERS[filter_name](value)
         except TypeError:
-            raise Mistake(
-                f"{{{{ {expression} }}}}: {filter_name} can not show {value!r}"
-            ) from None
+            raise Mistake(f"{{{{ {expression} }}}}: {filter_name} can not show {value!r}") from None
     return name, str(value)
 
 
