@@ -31,7 +31,7 @@ class Known:
         return self.spread
 
 
-def kinds(eager, compiled, reference=compare.NoReference()):
+def kinds(eager, compiled, reference=None):
     return [d.kind for d in compare.trees(eager, compiled, "result", reference).differences]
 
 

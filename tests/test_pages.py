@@ -1,4 +1,7 @@
-"""Reading pages: what Markdown takes for a fence or a value is one, with its line; the rest is told."""
+"""Reading pages: what Markdown takes for a fence or a value is one, with its line.
+
+What looks like one and is none is told to the author.
+"""
 
 from __future__ import annotations
 
@@ -117,13 +120,13 @@ def test_a_mistake_names_page_and_line(read, fence, message):
 
 def test_values_are_collected_with_their_lines(read):
     page = read(
-        "# {{ a/b.title }}\n\nSee {{ a/b.x | seconds }} and {{ c.y }}.\n\n| {{ c.z }} |\n|-|\n"
+        "# {{ a/b.title }}\n\nSee {{ a/b.x | seconds }} and {{ c.y }}.\n\n| {{ c.z \\| count }} |\n|-|\n"
     )
     assert [(use.expression, use.place.line) for use in page.values] == [
         ("a/b.title", 1),
         ("a/b.x | seconds", 3),
         ("c.y", 3),
-        ("c.z", 5),
+        ("c.z | count", 5),
     ]
 
 

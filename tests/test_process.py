@@ -1,4 +1,4 @@
-"""Children: whatever a snippet does costs that snippet one clear ending, and nothing stays behind."""
+"""Children: whatever a snippet does costs it one clear ending, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_a_child_waits_for_the_measurement_lock(tmp_path):
     import threading
 
     order = []
-    with run.measurement_lock(tmp_path / "cache"):
+    with run.measurement_lock():
         thread = threading.Thread(
             target=lambda: (observe("x = 1", tmp_path), order.append("child"))
         )

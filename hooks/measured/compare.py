@@ -111,8 +111,9 @@ def _children(tree: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def trees(eager: Any, compiled: Any, path: str, reference: Reference = NoReference()) -> Report:
+def trees(eager: Any, compiled: Any, path: str, reference: Reference | None = None) -> Report:
     """Compare two results: Python types, structure, and every leaf."""
+    reference = reference or NoReference()
     report = Report()
     if type(eager) is not type(compiled):
         report.differences.append(
@@ -167,9 +168,10 @@ def _leaf(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
 
 
 def tensors(
-    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference = NoReference()
+    eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference | None = None
 ) -> Report:
     """Compare two tensors: metadata first, then every element."""
+    reference = reference or NoReference()
     report = Report()
     facts = ["dtype", "device", "layout", "shape", "requires_grad"]
     for fact in facts:

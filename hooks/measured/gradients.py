@@ -41,7 +41,7 @@ def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
 
 
 def boundary(outputs: list[torch.Tensor], inputs: dict[Edge, str]) -> list[tuple[Node, int, str]]:
-    """Where the graph behind `outputs` meets the edges of `inputs`: (node, index into its inputs, path)."""
+    """Where the graph behind `outputs` meets `inputs`: (node, index into its inputs, path)."""
     found: list[tuple[Node, int, str]] = []
     pending = [output.grad_fn for output in outputs]
     seen: set[Node] = set()
@@ -111,7 +111,7 @@ def of_twin(
     inputs: dict[Edge, str],
     arrived: dict[str, torch.Tensor],
 ) -> dict[str, torch.Tensor]:
-    """What the eager twin's backward sends into the same inputs, given the same arriving gradients."""
+    """What the eager twin's backward sends into the same inputs for the same arriving gradients."""
     sent: dict[str, torch.Tensor] = {}
     with _listening(outputs, inputs, sent), torch.enable_grad():
         roots = [outputs[path] for path in arrived]

@@ -1,4 +1,7 @@
-"""Output of a run as others may see it: without this run's paths, and for comparing, without numbers. Pure."""
+"""Output of a run as others may see it: without this machine's paths. Pure.
+
+For comparing two runs, also without numbers.
+"""
 
 from __future__ import annotations
 

@@ -72,11 +72,13 @@ class Values(Extension):
         class Pattern(InlineProcessor):
             def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802
                 # Stashed as HTML: MkDocs checks links that Markdown made, and records are no pages.
-                html = self.md.htmlStash.store(show(m["body"].strip()))
+                # In a table's cell the filter's bar is escaped.
+                body = m["body"].replace(r"\|", "|").strip()
+                html = self.md.htmlStash.store(show(body))
                 return html, m.start(0), m.end(0)
 
-        # After backticks (190) and escapes (180), before links (160).
-        md.inlinePatterns.register(Pattern(_VALUE.pattern, md), "measured-value", 175)
+        # After code spans (190), before escapes (180).
+        md.inlinePatterns.register(Pattern(_VALUE.pattern, md), "measured-value", 185)
 
 
 def read_page(
@@ -178,8 +180,7 @@ def _number(text: str, first_line: int) -> tuple[str, set[int]]:
             lines[index] = header["start"] + header["rest"][:cut] + option + header["rest"][cut:]
             marked.add(number)
         elif _VALUE.search(line):
-            mark = f"{_MARK}{number}"
-            lines[index] = _VALUE.sub(lambda m: "{{" + m["body"] + mark + "}}", line)
+            lines[index] = _VALUE.sub(rf"{{{{\g<body>{_MARK}{number}}}}}", line)
             marked.add(number)
     return "\n".join(lines), marked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -153,10 +154,8 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
     if not hasattr(os, "killpg"):
         child.kill()
         return
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # It has ended.
         os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _kill_marked(mark: str) -> None:

@@ -31,7 +31,7 @@ def _limit(job: Job) -> None:
 
 
 def plain_values(namespace: dict[str, Any]) -> dict[str, Any]:
-    """The module-level values that prose may quote: int, float, str, bool, and lists or dicts of them.
+    """The module-level values that prose may quote: plain ones, and lists or dicts of them.
 
     >>> plain_values({"n": 3, "_hidden": 1, "sizes": [1, 2], "f": len})
     {'n': 3, 'sizes': [1, 2]}

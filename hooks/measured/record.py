@@ -112,7 +112,7 @@ class Process(msgspec.Struct, frozen=True):
 
 
 ENDINGS = ("finished", "raised", "ended early", "signal", "timeout", "output limit")
-"""finished: ran to its last line; ended early: the process left before that, whatever its status."""
+"""finished: ran to its last line; ended early: left before that, whatever its status."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -256,7 +256,7 @@ def quantile(samples: list[float], q: float) -> float:
 
 
 def encode(record: RunRecord) -> bytes:
-    """JSON with sorted keys, one record per file, so that diffs of committed records can be read."""
+    """JSON with sorted keys, so that diffs of committed records can be read."""
     return msgspec.json.format(msgspec.json.encode(record, order="deterministic"), indent=1) + b"\n"
 
 

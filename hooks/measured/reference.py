@@ -2,10 +2,11 @@
 
 Both are dispatch modes, which see every operation below autograd, backward included.
 
-`Float64Shadow` runs the code in its own precision. Beside each float storage it keeps one of float64 with the same layout, repeats the operation on those, and lets the
-program see only the ordinary results: branches, indices and shapes are eager's own, and no
-module is converted. Where an operation can not be repeated in float64, its ordinary result is
-taken as exact, which makes the reference stricter, never more lenient.
+`Float64Shadow` runs the code in its own precision. Beside each float storage it keeps one of
+float64 with the same layout, repeats the operation on those, and lets the program see only the
+ordinary results: branches, indices and shapes are eager's own, and no module is converted. Where an
+operation can not be repeated in float64, its ordinary result is taken as exact, which makes the
+reference stricter, never more lenient.
 
 `Jitter` is Monte Carlo arithmetic: it moves every float operand and every float result by one unit
 in the last place up or down, or not at all, so that rounding shows as spread.
@@ -87,7 +88,7 @@ class Float64Shadow(TorchDispatchMode):
 
 
 def _writes_exactly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the operation writes to a tensor that has no shadow: repeating it would count twice."""
+    """Whether it writes to a tensor that has no shadow: repeating it would count twice."""
     tensors: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, tensors.append, _written(func, args, kwargs))
     return any(tensor.dtype not in _LOW for tensor in tensors)

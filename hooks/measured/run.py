@@ -20,21 +20,21 @@ from measured.record import RULES, SCHEMA, Audit, Call, Process, RunRecord
 from measured.snippets import Snippet
 
 AUDIT_PATIENCE = 4.0
-"""How many times the observed limit the audited child may take: it runs every checked call twice."""
+"""How many times the observed limit the audited child may take: it runs checked calls twice."""
 
 
 @contextmanager
-def measurement_lock(cache: Path) -> Iterator[None]:
-    """One child at a time on this machine: other builds and other checkouts wait here."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(cache / "measurement.lock"):
+def measurement_lock() -> Iterator[None]:
+    """One child at a time on this machine: other builds, checkouts and users wait here."""
+    path = Path(tempfile.gettempdir()) / "torch-compile-measured.lock"
+    with filelock.FileLock(path, mode=0o666):
         yield
 
 
 def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
     """Observe and audit one snippet. Never raises for what the snippet does."""
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
-    with _folder() as folder, measurement_lock(cache):
+    with _folder() as folder, measurement_lock():
         toolchain.write_bytecode(_import)
         warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
         toolchain.prepare(folder, warmed)
@@ -183,7 +183,7 @@ def _last(log: Iterable[events.Event], kind: type) -> events.Event | None:
 
 
 def audit(audited: Process, heard: list[events.Event], observed: Process) -> Audit:
-    """Verdicts from the audit child's events, and whether the audit itself changed what happened."""
+    """Verdicts from the audit child's events, and whether the audit changed what happened."""
     called = [event for event in heard if isinstance(event, events.Called)]
     pids = list(dict.fromkeys(event.pid for event in called))
     totals = {event.pid: event.calls for event in heard if isinstance(event, events.Counted)}

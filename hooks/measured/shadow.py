@@ -221,7 +221,7 @@ class _Auditor:
     ) -> None:
         """Compare what the program's first backward pass sends through this call."""
         reached = before.reached
-        tensors = {path: tensor for path, tensor in reached.tensors.values()}
+        tensors = dict(reached.tensors.values())
         inputs = gradients.edges_of(tensors)
         twin_outputs = gradients.entries(eager.result, reached)
         outputs = gradients.entries(compiled.result, reached)
@@ -294,7 +294,9 @@ def _compare_states(
                 Difference(
                     kind="structure",
                     path=path,
-                    message=f"after the call only {'eager' if path in eager else 'compiled'} has it",
+                    message="after the call only one of the two has it",
+                    eager="present" if path in eager else "absent",
+                    compiled="present" if path in compiled else "absent",
                 )
             )
     return report

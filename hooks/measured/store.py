@@ -16,14 +16,14 @@ from measured.record import RunRecord
 
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
-    "again", "audit", "books", "boot/sitecustomize", "child", "compare", "constants", "events", "gradients", "masking",
-    "observe", "process", "program", "record",
-    "reference", "run", "shadow", "toolchain", "twin",
+    "again", "audit", "books", "boot/sitecustomize", "child", "compare", "constants", "events",
+    "gradients", "masking", "observe", "process", "program", "record", "reference", "run", "shadow",
+    "toolchain", "twin",
 )  # fmt: skip
 
 
 def cache_folder() -> Path:
-    """Where records, the warm toolchain and the machine-wide lock live.
+    """Where records and the warm toolchain live.
 
     MEASURED_CACHE overrides the user cache directory.
     """

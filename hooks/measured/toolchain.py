@@ -39,7 +39,7 @@ precompiled headers wherever its cache is."""
 
 
 def warm(folder: Path, run: Callable[[str, Path], None]) -> Path:
-    """Folder with a warmed cache and TMPDIR, made on first use. `run(program, folder)` runs a child."""
+    """Folder with a warmed cache and TMPDIR, made on first use by `run(program, folder)`."""
     identity = machine.fingerprint(machine.describe())
     warmed = folder / hashlib.sha256(f"{identity}{PROBE}".encode()).hexdigest()[:32]
     if warmed.is_dir():

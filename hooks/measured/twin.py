@@ -47,7 +47,7 @@ class Reach:
 
 
 def reach(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reach:
-    """Everything that `function(*args, **kwargs)` can reach by attribute, item, closure or global."""
+    """Everything that the call can reach by attribute, item, closure or global."""
     found = Reach()
     seen: set[int] = set()
     pending: list[tuple[str, Any]] = [("", function), ("kwargs", kwargs), ("args", args)]
@@ -99,9 +99,10 @@ def _visit(found: Reach, path: str, thing: Any) -> Iterator[tuple[str, Any]]:
             found.containers[id(attributes)] = (path, attributes)
             for name, value in list(attributes.items()):
                 yield from _visit_attribute(path, thing, name, value)
-        forward = getattr(type(thing), "forward", None) or getattr(type(thing), "__call__", None)
-        if isinstance(forward, types.FunctionType):
-            yield path, forward
+        for name in ("forward", "__call__"):
+            method = getattr(type(thing), name, None)
+            if isinstance(method, types.FunctionType):
+                yield path, method
 
 
 def _visit_attribute(path: str, owner: Any, name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -164,7 +165,7 @@ def _is_library(filename: str) -> bool:
 
 
 def _is_walked(thing: Any) -> bool:
-    """Objects whose attributes hold state: modules, optimizers, and instances of the program's classes."""
+    """Objects whose attributes hold state: modules, optimizers, the program's own instances."""
     if isinstance(thing, (types.ModuleType, type)) or callable(getattr(thing, "fileno", None)):
         return False
     if isinstance(thing, (torch.nn.Module, torch.optim.Optimizer)):
