@@ -428,3 +428,11 @@ def test_batch_norm_in_training_is_checked_through_its_backward(audited):
         compiled(torch.randn(16, 4)).square().sum().backward()
     assert [call.verdict for call in audited()] == ["agrees", "agrees"]
     assert all(call.callable == "Sequential" for call in audited())
+
+
+def test_the_audit_does_not_take_its_own_state_for_the_programs(audited):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    model.compile(backend="eager")
+    for _ in range(2):
+        model(torch.ones(2, 3))
+    assert [(call.callable, call.verdict) for call in audited()] == [("Sequential", "agrees")] * 2

@@ -254,7 +254,7 @@ class TestJitter:
         x = torch.rand(1000, dtype=torch.float64).to(dtype) + 1
         spread = self.spread(lambda x: x * 2, x)
         unit = compare.ulp((x * 2).double(), dtype)
-        assert float((spread / unit).max()) <= 3
+        assert float((spread / unit).max()) <= 4  # Two for the operand, two for the result.
         assert float((spread / unit).mean()) > 0.5
 
     def test_cancellation_shows_as_spread(self):

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,25 +100,28 @@ def test_a_snippet_imports_nothing_but_torch_and_the_standard_library(path):
 
 
 @pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled kernels and headers that the snippets may share: nothing is timed here."""
-    return tmp_path_factory.mktemp("inductor")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Future]]:
+    """All snippets, as a reader runs them. Two at a time, with shared caches: nothing is timed."""
+    shared = tmp_path_factory.mktemp("shared")
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(shared / "cache"), "TMPDIR": str(shared)}
+
+    def run(path: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, path],
+            cwd=tmp_path_factory.mktemp(path.stem),
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {path: pool.submit(run, path) for path in SNIPPETS}
 
 
 @pytest.mark.parametrize("path", SNIPPETS, ids=page_id)
-def test_a_snippet_runs_alone(path, tmp_path, shared_cache):
-    result = subprocess.run(
-        [sys.executable, path],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "TORCHINDUCTOR_CACHE_DIR": str(shared_cache / "cache"),
-            "TMPDIR": str(shared_cache),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+def test_a_snippet_runs_alone(path, runs):
+    result = runs[path].result()
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()

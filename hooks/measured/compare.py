@@ -6,8 +6,8 @@ other float element passes by the first of these rules that holds:
 1. it is within `ULP_LIMIT` units in the last place of eager's value, in the tensor's own dtype;
 2. it is not further from a float64 run of eager than `REFERENCE_FACTOR` times eager's own
    distance from it plus `REFERENCE_ULP` units in the last place;
-3. it is within `NOISE_FACTOR` times the noise of eager: how far eager itself moves when every
-   float operand and result of every operation moves by half a unit in the last place on average.
+3. it is within `NOISE_FACTOR` times the noise of eager: how far eager itself moves when the float
+   operands and results of all operations move by half a unit in the last place on average.
 
 Rules 2 and 3 are asked only where elements fail the rules before them, because both need eager
 to run again.

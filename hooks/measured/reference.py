@@ -8,12 +8,13 @@ ordinary results: branches, indices and shapes are eager's own, and no module is
 operation can not be repeated in float64, its ordinary result is taken as exact, which makes the
 reference stricter, never more lenient.
 
-`Jitter` is Monte Carlo arithmetic: it moves every float operand and every float result by one unit
-in the last place up or down, or not at all, so that rounding shows as spread.
+`Jitter` is Monte Carlo arithmetic: it moves every float operand and every float result a little, so
+that rounding shows as spread.
 """
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import torch
@@ -104,12 +105,17 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[A
 
 
 class Jitter(TorchDispatchMode):
-    """While active, floats move by -1, 0, 0 or +1 units in the last place at every operation."""
+    """While active, floats move by half a unit in the last place, on average, at every operation.
+
+    A third of them is multiplied by 1 + eps or 1 - eps, which moves by one unit or two; zeros,
+    infinities and NaN stay what they are.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self._seed = seed
-        self._generators: dict[torch.device, torch.Generator] = {}
+        # Its own streams: the program's must not be drawn from.
+        self._random = random.Random(seed)
+        self._factors: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
     def __torch_dispatch__(
         self,
@@ -138,40 +144,27 @@ class Jitter(TorchDispatchMode):
         return copy
 
     def _move_in_place(self, tensor: torch.Tensor) -> None:
-        if not _is_dense_float(tensor) or tensor.numel() == 0:
-            return
-        if tensor.is_complex():
-            tensor = torch.view_as_real(tensor)
-        bits = tensor.view(_BITS[tensor.element_size()])
-        step = torch.randint(
-            0,
-            4,
-            tensor.shape,
-            dtype=torch.int8,
-            device=tensor.device,
-            generator=self._generator(tensor),
-        )
-        step = (step == 3).to(bits.dtype) - (step == 0).to(bits.dtype)
-        # The magnitude's bits count in units in the last place; zero, infinity and NaN stay.
-        limit = torch.finfo(tensor.dtype).max
-        movable = (tensor != 0) & (tensor.abs() < limit)
-        bits += step * movable
+        if _is_dense_float(tensor) and tensor.numel():
+            if tensor.is_complex():
+                tensor = torch.view_as_real(tensor)
+            tensor.mul_(self._some(tensor))
 
-    def _generator(self, tensor: torch.Tensor) -> torch.Generator:
-        # Its own streams: the program's must not be drawn from.
-        if tensor.device not in self._generators:
-            generator = torch.Generator(device=tensor.device)
-            self._generators[tensor.device] = generator.manual_seed(self._seed)
-        return self._generators[tensor.device]
-
-
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    def _some(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Random factors in the tensor's shape: a stretch of a pool, which is much cheaper to draw
+        than new ones for every operation."""
+        count, key = tensor.numel(), (tensor.dtype, tensor.device)
+        if key not in self._factors or self._factors[key].numel() < 2 * count:
+            size = max(1 << 16, 2 * count)
+            generator = torch.Generator().manual_seed(self._random.getrandbits(63))
+            step = torch.randint(0, 6, (size,), dtype=torch.int8, generator=generator)
+            step = (step == 5).to(torch.float64) - (step == 0).to(torch.float64)
+            factors = 1 + step * torch.finfo(tensor.dtype).eps
+            self._factors[key] = factors.to(dtype=tensor.dtype, device=tensor.device)
+        start = self._random.randrange(self._factors[key].numel() - count + 1)
+        return self._factors[key][start : start + count].view(tensor.shape)
 
 
 def _is_dense_float(tensor: torch.Tensor) -> bool:
-    part = tensor.element_size() // (2 if tensor.is_complex() else 1)
-    return (
-        tensor.layout is torch.strided
-        and (tensor.is_floating_point() or tensor.is_complex())
-        and part in _BITS
+    return tensor.layout is torch.strided and (
+        tensor.is_complex() or tensor.dtype in (*_LOW, torch.float64)
     )

@@ -29,6 +29,7 @@ _LIBRARIES = tuple(
     os.path.realpath(path) + os.sep
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")}
 )
+_OURS = os.path.dirname(__file__) + os.sep
 
 
 class TooLarge(Exception):
@@ -92,7 +93,11 @@ def _visit(found: Reach, path: str, thing: Any) -> Iterator[tuple[str, Any]]:
         yield "self", thing.__self__
         yield path, thing.__func__
     elif isinstance(thing, types.FunctionType):
-        yield from _visit_function(found, path, thing)
+        if thing.__code__.co_filename.startswith(_OURS):
+            # The audit's own state is not the program's: go on with what the shadow stands for.
+            yield path, getattr(thing, "_torchdynamo_orig_callable", None)
+        else:
+            yield from _visit_function(found, path, thing)
     elif _is_walked(thing):
         attributes = getattr(thing, "__dict__", None)
         if isinstance(attributes, dict):
@@ -141,8 +146,9 @@ def owner_of(function: Callable[..., Any]) -> Any:
         return owner
     if not _is_library(function.__code__.co_filename):
         return None
-    held = map(_content, function.__closure__ or ())
-    return next((thing for thing in held if isinstance(thing, torch.nn.Module)), None)
+    held = (_content(cell) for cell in function.__closure__ or ())
+    owners = (getattr(thing, "__self__", thing) for thing in held)
+    return next((thing for thing in owners if isinstance(thing, torch.nn.Module)), None)
 
 
 def _content(cell: types.CellType) -> Any:
