@@ -1,0 +1,26 @@
+import os
+import subprocess
+import sys
+import tempfile
+
+IMPORTS = """
+import time
+start = time.perf_counter()
+import torch, torch._dynamo, torch._inductor.compile_fx
+print(time.perf_counter() - start)
+"""
+
+
+def import_seconds(bytecode_folder):
+    env = os.environ | {"PYTHONPYCACHEPREFIX": bytecode_folder, "PYTHONDONTWRITEBYTECODE": ""}
+    child = [sys.executable, "-c", IMPORTS]
+    return float(subprocess.run(child, env=env, capture_output=True, check=True).stdout)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    without_bytecode = import_seconds(folder)  # the folder is empty: Python compiles every module
+    with_bytecode = import_seconds(folder)
+
+ratio = without_bytecode / with_bytecode
+print(f"imports, no .pyc files yet   {without_bytecode:6.2f} s")
+print(f"imports, .pyc files present  {with_bytecode:6.2f} s")

@@ -1,0 +1,44 @@
+import statistics
+import time
+
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+def predict(function, x):
+    with torch.no_grad():
+        function(x)
+
+
+def train(function, x):
+    function(x).sum().backward()
+
+
+def seconds(job, function, x):
+    start = time.perf_counter()
+    job(function, x)
+    return time.perf_counter() - start
+
+
+mlp = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
+jobs = {
+    "mlp_predict": (predict, mlp, torch.randn(64, 1024)),
+    "gelu_predict": (predict, gelu, torch.randn(1_000_000)),
+    "gelu_train": (train, gelu, torch.randn(1_000_000, requires_grad=True)),
+}
+predict(torch.compile(torch.relu), torch.randn(8))  # imports and toolchain: paid here
+first, saved, pay_back = {}, {}, {}
+for name, (job, function, x) in jobs.items():
+    compiled = torch.compile(function)
+    first[name] = seconds(job, compiled, x)
+    rounds = [(seconds(job, function, x), seconds(job, compiled, x)) for _ in range(40)]
+    saved[name] = statistics.median(eager - later for eager, later in rounds)
+    calls = first[name] / saved[name]
+    pay_back[name] = f"after {calls:,.0f} calls" if calls > 0 else "never"
+    print(f"{name:13} first call {first[name]:5.2f} s, then saves {1e6 * saved[name]:8.1f} µs a call")

@@ -1,0 +1,23 @@
+import statistics
+from timeit import timeit
+
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+fast_gelu = torch.compile(gelu, dynamic=False)  # its own kernel for every size
+ratios = {}
+for size in 16, 256, 4_096, 65_536, 1_048_576:
+    x = torch.randn(size)
+    fast_gelu(x)
+    calls = max(5, min(200, 2_000_000 // size))
+    rounds = [[timeit(lambda: f(x), number=calls) / calls for f in (gelu, fast_gelu)] for _ in range(15)]
+    eager, compiled = (statistics.median(side) for side in zip(*rounds))
+    ratios[f"floats_{size}"] = eager / compiled
+    print(f"{size:9} floats   eager {1e6 * eager:9.1f} µs   compiled {1e6 * compiled:9.1f} µs")

@@ -1,0 +1,44 @@
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+inputs = torch.randn(6400, 1024)
+classes = (inputs[:, :100].reshape(6400, 10, 10).sum(-1)).argmax(-1)  # something to learn
+train_loader = DataLoader(TensorDataset(inputs, classes), batch_size=64)
+
+
+def train(compile_it):
+    torch.manual_seed(1)
+    model = nn.Linear(1024, 10)
+    if compile_it:
+        model = torch.compile(model)         # compile ONCE, before training
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss()
+    losses, seconds = [], []
+    for X, y in train_loader:                # the loop is unchanged
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        loss = criterion(model(X), y)        # runs the compiled model
+        loss.backward()
+        optimizer.step()
+        seconds.append(time.perf_counter() - start)
+        losses.append(loss.item())
+    return losses, seconds
+
+
+eager_losses, eager_seconds = train(compile_it=False)
+compiled_losses, compiled_seconds = train(compile_it=True)
+
+steps = len(eager_losses)
+first_step, eager_step = compiled_seconds[0], statistics.median(eager_seconds)
+compiled_step = statistics.median(compiled_seconds[steps // 2 :])
+largest_gap = f"{max(abs(e - c) for e, c in zip(eager_losses, compiled_losses)):.0e}"
+print(f"loss, step 1 and step {steps}:     eager {eager_losses[0]:.4f} {eager_losses[-1]:.4f}")
+print(f"                           compiled {compiled_losses[0]:.4f} {compiled_losses[-1]:.4f}")
+print(f"seconds of the first step:    eager {eager_seconds[0]:.4f}  compiled {first_step:.4f}")
+print(f"seconds of a later step:      eager {eager_step:.6f}  compiled {compiled_step:.6f}")
