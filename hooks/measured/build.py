@@ -105,8 +105,8 @@ class Build:
         self._fail(
             "shown",
             place,
-            "the code shown is not the code that was declared to run "
-            "(executed fences can not come from an included Markdown file)",
+            "the code shown is not the code that was declared to run: either a file changed during "
+            "the build, or the fence comes from an included Markdown file, which can not be",
         )
         return None
 

@@ -180,7 +180,13 @@ class Audit(msgspec.Struct, frozen=True):
 
     @property
     def max_ulp(self) -> float:
+        """Largest difference of any float element of any checked call."""
         return max((call.max_ulp for call in self.calls), default=0.0)
+
+    @property
+    def rule(self) -> str:
+        """The weakest of RULES that some call needed."""
+        return max((call.rule for call in self.calls), default="equal", key=RULES.index)
 
 
 class Books(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import values
+from measured import constants, values
 from measured.build import Build
 from measured.pages import LANGUAGES
-from measured.record import RunRecord
+from measured.record import Call, RunRecord
 from measured.report import file_name, judge, verdict
 from measured.snippets import Snippet
 
@@ -23,6 +23,14 @@ _PHASES = (
     ("Inductor", "inductor"),
     ("C++", "cpp"),
 )
+
+_RULES = {
+    "equal": "equal bit by bit",
+    "ulp": f"within the {constants.ULP_LIMIT} ULP that always pass",
+    "float64": "allowed by a float64 run of eager",
+    "noise": "allowed by eager's own rounding noise",
+}
+"""What the weakest rule that a snippet needed says to a reader."""
 
 _templates = jinja2.Environment(
     loader=jinja2.PackageLoader("measured"),
@@ -81,7 +89,8 @@ class Renderer:
                 record_url=self._relative(f"records/{file_name(snippet)}"),
                 verdict=verdict(snippet, record, bool(failures)),
                 failures=failures,
-                phases=_phases(record) if record else [],
+                rules=_RULES,
+                **(_facts(record) if record else {}),
             )
         )
 
@@ -101,6 +110,36 @@ class Renderer:
 
     def _relative(self, target: str) -> str:
         return posixpath.relpath(target, posixpath.dirname(self._url) or ".")
+
+
+def _facts(record: RunRecord) -> dict[str, Any]:
+    """Lines of the receipt that need more than a look-up."""
+    books = record.books
+    return {
+        "phases": _phases(record),
+        "unchecked": _unchecked(record.audit.calls if record.audit else []),
+        "breaks": [f"{b.file}:{b.line} {b.reason}".rstrip() for b in books.breaks],
+        "recompiled": [
+            f"{c.compile_id} {c.function}: {c.recompile_reason}"
+            for c in books.compiles
+            if c.recompile_reason and c.failure is None
+        ],
+        "timings": [
+            f"{t.label}: median {values.seconds(t.median)}, min {values.seconds(t.minimum)}, "
+            f"IQR {values.seconds(t.iqr)}, n {t.n}, threads {t.threads}"
+            for t in record.timings
+        ],
+    }
+
+
+def _unchecked(calls: list[Call]) -> list[tuple[str, str, str, list[int]]]:
+    """(callable, verdict, detail, call numbers) of the calls that were not compared."""
+    groups: dict[tuple[int, int, str, str, str], list[int]] = {}
+    for call in calls:
+        if call.verdict not in ("agrees", "diverges"):
+            key = (call.process, call.callable_index, call.callable, call.verdict, call.detail)
+            groups.setdefault(key, []).append(call.number)
+    return [(*key[2:], numbers) for key, numbers in groups.items()]
 
 
 def _phases(record: RunRecord) -> list[tuple[str, str, float, float]]:
