@@ -6,6 +6,7 @@ import sys
 import time
 
 import torch
+from torch import nn
 
 torch.manual_seed(0)
 widths = itertools.count(32)  # every model is new, so every first call compiles
@@ -13,7 +14,7 @@ widths = itertools.count(32)  # every model is new, so every first call compiles
 
 def first_call_seconds():
     width = next(widths)
-    model = torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, 10))
+    model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
     compiled, x = torch.compile(model.eval()), torch.randn(32, 64)
     start = time.perf_counter()
     with torch.no_grad():
@@ -23,11 +24,12 @@ def first_call_seconds():
     return seconds
 
 
-first_call_seconds()  # imports, toolchain, lazy set-up: paid here, counted elsewhere
+first_call_seconds()  # imports, toolchain, set-up: paid here, counted elsewhere
 quiet = statistics.median(first_call_seconds() for _ in range(3))
 
 neighbours = 2 * os.cpu_count()
-busy_loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(neighbours)]
+spin = [sys.executable, "-c", "while True: pass"]
+busy_loops = [subprocess.Popen(spin) for _ in range(neighbours)]
 try:
     busy = statistics.median(first_call_seconds() for _ in range(3))
 finally:

@@ -11,14 +11,15 @@ print(time.perf_counter() - start)
 """
 
 
-def import_seconds(bytecode_folder):
-    env = os.environ | {"PYTHONPYCACHEPREFIX": bytecode_folder, "PYTHONDONTWRITEBYTECODE": ""}
+def import_seconds(folder):
+    env = os.environ | {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
     child = [sys.executable, "-c", IMPORTS]
-    return float(subprocess.run(child, env=env, capture_output=True, check=True).stdout)
+    done = subprocess.run(child, env=env, capture_output=True, check=True)
+    return float(done.stdout)
 
 
 with tempfile.TemporaryDirectory() as folder:
-    without_bytecode = import_seconds(folder)  # the folder is empty: Python compiles every module
+    without_bytecode = import_seconds(folder)  # empty: Python compiles every module
     with_bytecode = import_seconds(folder)
 
 ratio = without_bytecode / with_bytecode

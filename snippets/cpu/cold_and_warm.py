@@ -6,7 +6,8 @@ from pathlib import Path
 
 LESSON = """
 import time, torch
-model = torch.nn.Sequential(torch.nn.Linear(64, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 10))
+from torch import nn
+model = nn.Sequential(nn.Linear(64, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 10))
 x = torch.randn(32, 64)
 start = time.perf_counter()
 compiled = torch.compile(model.eval())
@@ -19,20 +20,25 @@ print(wrapped - start, time.perf_counter() - wrapped)
 
 def new_process(width, folder):
     child = [sys.executable, "-c", LESSON.replace("WIDTH", str(width))]
-    env = os.environ | {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "TMPDIR": folder}
-    output = subprocess.run(child, env=env, capture_output=True, check=True).stdout
-    wrap, first_call = map(float, output.split())
+    cache = {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "TMPDIR": folder}
+    done = subprocess.run(child, env=os.environ | cache, capture_output=True, check=True)
+    wrap, first_call = map(float, done.stdout.split())
     return {"wrap": wrap, "first_call": first_call, "total": wrap + first_call}
+
+
+def size(files):
+    return sum(file.stat().st_size for file in files)
 
 
 with tempfile.TemporaryDirectory() as folder:
     cold = new_process(64, folder)
     warm = new_process(64, folder)
     other_model = new_process(48, folder)
-    cache_bytes = sum(file.stat().st_size for file in Path(folder, "cache").rglob("*"))
-    header_bytes = sum(file.stat().st_size for file in Path(folder).glob("torchinductor_*/**/*.gch"))
+    cache_bytes = size(Path(folder).glob("cache/**/*"))
+    header_bytes = size(Path(folder).glob("torchinductor_*/**/*.gch"))
 
 print("                        wrap (imports)   first call")
-for name, seconds in ("empty cache", cold), ("same model again", warm), ("another model", other_model):
-    print(f"{name:22} {seconds['wrap']:11.2f} s {seconds['first_call']:11.2f} s")
+rows = {"empty cache": cold, "same model again": warm, "another model": other_model}
+for name, row in rows.items():
+    print(f"{name:22} {row['wrap']:11.2f} s {row['first_call']:11.2f} s")
 cold_over_warm = cold["total"] / warm["total"]

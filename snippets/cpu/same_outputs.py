@@ -1,9 +1,10 @@
 import copy
 
 import torch
+from torch import nn
 
 torch.manual_seed(0)
-lesson = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)).eval()
+lesson = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).eval()
 x = torch.randn(32, 64)
 cases = {
     "the_lesson": (lesson, x),
@@ -15,22 +16,30 @@ cases = {
 
 def in_float64(function, argument):
     function = copy.deepcopy(function)
-    if isinstance(function, torch.nn.Module):
+    if isinstance(function, nn.Module):
         function.double()
     return function(argument.double())
 
 
+def compare(a, b):
+    return "equal" if torch.equal(a, b) else "not equal"
+
+
+def error(a, truth):
+    return f"{(a - truth).abs().max():.1e}"
+
+
 results = {}
-print("torch.equal:     1st, 2nd call  eager, compiled   error against float64: eager, compiled")
+print("                  1st, 2nd call   eager, compiled   error of each to float64")
 with torch.no_grad():
     for name, (function, argument) in cases.items():
-        compiled = torch.compile(function)
+        compiled, truth = torch.compile(function), in_float64(function, argument)
         first, second, eager = compiled(argument), compiled(argument), function(argument)
-        repeats, equals_eager = torch.equal(first, second), torch.equal(eager, first)
-        truth = in_float64(function, argument)
-        eager_error, compiled_error = (f"{(y - truth).abs().max():.1e}" for y in (eager, first))
-        results[name] = {
-            "repeats": repeats, "equals_eager": equals_eager,
-            "eager_error": eager_error, "compiled_error": compiled_error,
+        row = results[name] = {
+            "repeats": compare(first, second),
+            "equals_eager": compare(eager, first),
+            "eager_error": error(eager, truth),
+            "compiled_error": error(first, truth),
         }
-        print(f"{name:16} {repeats!s:14} {equals_eager!s:38} {eager_error} {compiled_error}")
+        print(f"{name:17} {row['repeats']:15} {row['equals_eager']:17}", end=" ")
+        print(row["eager_error"], row["compiled_error"])

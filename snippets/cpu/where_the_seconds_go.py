@@ -18,26 +18,40 @@ import torch._inductor.compile_fx
 lap("import_inductor")
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 
-vector_isa = str(pick_vec_isa())  # which vector instructions work? It asks the C++ compiler
+vector_isa = str(pick_vec_isa())  # asks the C++ compiler what this CPU can do
 lap("toolchain_probes")
 
 
-def book(phase):  # what torch writes down about itself: a list of seconds for every phase
+def book(phase):  # torch's own books: a list of seconds for every phase
     return torch._dynamo.utils.compilation_time_metrics.get(phase, [])
 
 
 probes = len(book("compile_file"))
-model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)).eval()
+nn = torch.nn
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).eval()
 with torch.no_grad():
     torch.compile(model)(torch.randn(32, 64))
 lap("first_call")
 
-phases = "_compile.compile_inner", "OutputGraph.call_user_compiler", "create_aot_dispatcher_function"
-dynamo, backend, aot = (sum(book(phase)) for phase in phases)
-inductor, cpp = sum(book("compile_fx_inner")), book("compile_file")[probes:]
-parts = {"dynamo": dynamo - backend, "cache_keys": backend - aot, "aotautograd": aot - inductor}
-parts |= {"inductor": max(inductor - sum(cpp), 0.0), "cpp_kernel": sum(cpp[-1:]), "cpp_header": sum(cpp[:-1])}
-for row, value in (seconds | {f"  {part}": value for part, value in parts.items()}).items():
+whole, backend, aot, inductor = (
+    sum(book(phase))
+    for phase in (
+        "_compile.compile_inner",
+        "OutputGraph.call_user_compiler",
+        "create_aot_dispatcher_function",
+        "compile_fx_inner",
+    )
+)
+*header, kernel = book("compile_file")[probes:]
+parts = {
+    "dynamo": whole - backend,
+    "cache_keys": backend - aot,
+    "aotautograd": aot - inductor,
+    "inductor": max(inductor - sum(header) - kernel, 0.0),
+    "cpp_header": sum(header),
+    "cpp_kernel": kernel,
+}
+for row, value in (seconds | {f"  {part}": parts[part] for part in parts}).items():
     print(f"{row:17}{value:8.2f} s")
 
 once_per_machine = seconds["toolchain_probes"] + parts["cpp_header"]

@@ -6,7 +6,7 @@ from torch._dynamo.utils import counters
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
-wrapped = torch.compile(model, backend="eager")  # the wrapper is the same for every backend
+wrapped = torch.compile(model, backend="eager")  # the wrapper is the same for all
 in_place = copy.deepcopy(model)
 in_place.compile(backend="eager")  # the other way to compile a module
 x = torch.randn(4, 8)
@@ -19,16 +19,20 @@ def can_be_indexed(module):
         return False
 
 
+def both(ask):
+    return ["yes" if ask(compiled) else "no" for compiled in (wrapped, in_place)]
+
+
 questions = {
     "same_output": lambda m: torch.equal(m(x), model(x)),
     "same_type": lambda m: isinstance(m, nn.Sequential),
-    "same_checkpoint_keys": lambda m: list(m.state_dict()) == list(model.state_dict()),
+    "same_checkpoint_keys": lambda m: m.state_dict().keys() == model.state_dict().keys(),
     "can_be_indexed": can_be_indexed,
 }
-answers = {question: [ask(wrapped), ask(in_place)] for question, ask in questions.items()}
+answers = {question: both(ask) for question, ask in questions.items()}
 print("                     torch.compile(m)  m.compile()")
 for question, (of_wrapped, of_in_place) in answers.items():
-    print(f"{question:22} {of_wrapped!s:16} {of_in_place}")
+    print(f"{question:22} {of_wrapped:16} {of_in_place}")
 first_key = next(iter(wrapped.state_dict()))
 
 

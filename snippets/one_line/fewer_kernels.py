@@ -15,7 +15,8 @@ class Count(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         result = op(*args, **(kwargs or {}))
         self.operations.append(op.overloadpacket.__name__)
-        self.passes += sum(isinstance(t, torch.Tensor) and t.numel() > 1 for t in (*args, result))
+        tensors = [t for t in (*args, result) if isinstance(t, torch.Tensor)]
+        self.passes += sum(t.numel() > 1 for t in tensors)
         return result
 
 
@@ -29,7 +30,8 @@ with Count() as eager:
 eager_operations, eager_passes = len(eager.operations), eager.passes
 print("eager:   ", *eager.operations)
 
-_, generated = run_and_get_code(torch.compile(gelu), x)  # the Python that Inductor wrote
-kernel_calls = re.findall(r"^ +(cpp_fused\w*\(.*\))$", generated.pop(), flags=re.MULTILINE)
-compiled_kernels, compiled_passes = len(kernel_calls), sum(call.count(",") + 1 for call in kernel_calls)
+_, generated = run_and_get_code(torch.compile(gelu), x)  # what Inductor wrote
+kernel_calls = re.findall(r"^ +(cpp_fused\w*\(.*\))$", generated.pop(), re.MULTILINE)
+compiled_kernels = len(kernel_calls)
+compiled_passes = sum(call.count(",") + 1 for call in kernel_calls)  # one per argument
 print("compiled:", *kernel_calls)

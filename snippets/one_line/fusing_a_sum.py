@@ -21,13 +21,14 @@ def divided(x):
 
 
 def count(function):
-    _, generated = run_and_get_code(torch.compile(function), torch.randn(1000, 1000))
+    x = torch.randn(1000, 1000)
+    _, generated = run_and_get_code(torch.compile(function), x)
     program = "".join(generated)
-    kernels = re.findall(r"^ +cpp_fused\w*\(.*\)$", program, flags=re.MULTILINE)
-    loops = re.findall(r"\bfor ?\(int64_t ", program)  # in the C++ part of the program
+    kernels = re.findall(r"^ +cpp_fused\w*\(.*\)$", program, re.MULTILINE)
+    loops = re.findall(r"\bfor ?\(int64_t ", program)  # in its C++ part
     return {"kernels": len(kernels), "loops": len(loops)}
 
 
 counts = {"summed": count(summed), "divided": count(divided)}
-for name, number_of in counts.items():
-    print(f"{name:8} {number_of['kernels']} kernel(s), {number_of['loops']} loop(s) in C++")
+for name, row in counts.items():
+    print(f"{name:8} {row['kernels']} kernel(s), {row['loops']} loop(s) in C++")

@@ -3,11 +3,11 @@ import logging
 import torch
 
 torch.manual_seed(0)
-torch._logging.set_logs(dynamo=logging.ERROR)  # the limit's warning names a path: muted here
+torch._logging.set_logs(dynamo=logging.ERROR)  # mutes the limit's warning
 compiled_graphs = []
 
 
-def count(graph_module, example_inputs):  # a backend that counts and generates no code
+def count(graph_module, example_inputs):  # a backend that only counts
     compiled_graphs.append(graph_module)
     return graph_module.forward
 

@@ -26,7 +26,7 @@ y = fast_gelu(x)
 graphs = counters["stats"]["unique_graphs"]
 print("1. graphs compiled:", graphs)
 
-# 2. Is it right? Compare with eager, with the tolerance that PyTorch chooses for the dtype.
+# 2. Is it right? Compare with eager, with PyTorch's tolerance for the dtype.
 torch.testing.assert_close(y, gelu(x))
 largest_difference = f"{(y - gelu(x)).abs().max():.1e}"
 print("2. agrees with eager; largest difference:", largest_difference)

@@ -19,7 +19,7 @@ wrap_seconds = time.perf_counter() - start
 from torch._dynamo.utils import counters  # the compiler's own books, loaded by now
 
 graphs_after_wrap = counters["stats"]["unique_graphs"]
-print(f"torch.compile   {wrap_seconds:10.4f} s   graphs compiled: {graphs_after_wrap}")
+print(f"torch.compile {wrap_seconds:9.4f} s   graphs compiled: {graphs_after_wrap}")
 
 call_seconds, graphs_after_call = [], []
 for call in (1, 2, 3):
@@ -27,4 +27,5 @@ for call in (1, 2, 3):
     y = fast_gelu(x)
     call_seconds.append(time.perf_counter() - start)
     graphs_after_call.append(counters["stats"]["unique_graphs"])
-    print(f"call {call}          {call_seconds[-1]:10.4f} s   graphs compiled: {graphs_after_call[-1]}")
+    graphs = graphs_after_call[-1]
+    print(f"call {call}        {call_seconds[-1]:9.4f} s   graphs compiled: {graphs}")
