@@ -107,7 +107,8 @@ def observe(source: str, tmp_path: Path, **expects):
     """Run a snippet without the toolchain's warm-up: none of these compiles C++."""
     expectations = Expectations(fresh=True, **{"timeout": 60.0, **expects})
     snippet = Snippet("part/name", textwrap.dedent(source), Place("p.md", 1), expectations, {})
-    return run.run(snippet, "key", tmp_path / "cache")
+    with run.measurement_lock():
+        return run.run(snippet, "key", tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,8 @@ COMPILES = """
 
 
 def test_the_books_lose_nothing_to_resets(tmp_path):
-    made = observe(COMPILES, tmp_path)
+    made = observe(COMPILES, tmp_path, graphs=3, breaks=0)
+    assert made.options == {"graphs": "3", "breaks": "0", "timeout": "60.0", "fresh": "True"}
     assert (made.books.graphs, made.books.recompiles, made.books.breaks) == (3, 0, [])
     assert (made.audit.checked, made.audit.calls_total, made.audit.disturbed) == (3, 3, "")
 
@@ -282,16 +284,32 @@ def test_output_that_differs_under_the_audit_is_told(tmp_path):
     assert disturbed == "output line 1 is 'observed' when observed and 'audited' when audited"
 
 
-def test_a_child_waits_for_the_measurement_lock(tmp_path):
-    import threading
+def test_a_toolchain_whose_probes_fail_is_not_kept(tmp_path):
+    from measured import toolchain
 
-    order = []
-    with run.measurement_lock():
-        thread = threading.Thread(
-            target=lambda: (observe("x = 1", tmp_path), order.append("child"))
-        )
-        thread.start()
-        thread.join(timeout=2)
-        order.append("holder")
-    thread.join(timeout=120)
-    assert order == ["holder", "child"]
+    assert toolchain.warm(tmp_path, lambda program, folder: False) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_warmed_toolchain_is_made_once_and_holds_no_graphs(tmp_path):
+    from measured import toolchain
+
+    made = []
+
+    def probe(program, folder):
+        made.append(program)
+        for name in ("inductor/fxgraph", "inductor/ab", "tmp/torchinductor_me"):
+            (folder / name).mkdir(parents=True)
+        return True
+
+    warmed = toolchain.warm(tmp_path, probe)
+    assert toolchain.warm(tmp_path, probe) == warmed
+    assert len(made) == 1
+    child = tmp_path / "child"
+    child.mkdir()
+    toolchain.prepare(child, warmed)
+    assert sorted(p.name for p in child.rglob("*")) == ["ab", "inductor", "tmp", "torchinductor_me"]
+    (child / "tmp" / "left.txt").touch()
+    (child / "tmp" / "left").mkdir()
+    toolchain.clear(child)
+    assert [p.name for p in (child / "tmp").iterdir()] == ["torchinductor_me"]

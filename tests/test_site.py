@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -431,3 +432,15 @@ def test_an_executed_fence_from_an_included_markdown_file_is_told(tmp_path, cach
     result = mkdocs(site, cache, "build")
     assert result.returncode == 1
     assert "the fence comes from an included Markdown file" in result.stderr
+
+
+def test_two_builds_at_once_run_each_snippet_once(tmp_path, cache):
+    site = make_site(tmp_path / "site", {"index.md": page(("", "import time; time.sleep(2)"))})
+    with ThreadPoolExecutor(2) as pool:
+        builds = [
+            pool.submit(mkdocs, site, cache, "build", "-d", str(tmp_path / name)) for name in "ab"
+        ]
+        results = [build.result() for build in builds]
+    assert [result.returncode for result in results] == [0, 0]
+    executed = [re.search(r"(\d) executed now", result.stderr)[1] for result in results]
+    assert sorted(executed) == ["0", "1"]

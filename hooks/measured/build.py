@@ -75,12 +75,19 @@ class Build:
             return
         for number, (snippet, key) in enumerate(missing, 1):
             progress(f"running {number}/{len(missing)}: {snippet.name}")
+            self._records[snippet.name] = self._run(snippet, key)
+
+    def _run(self, snippet: Snippet, key: str) -> RunRecord:
+        with run.measurement_lock():
+            # Another build may have run it while this one waited.
+            if found := self._store.load(key):
+                return found
             made = run.run(snippet, key, self._cache)
-            self._records[snippet.name] = made
             self.executed += 1
             # A failure is not kept: the next build tries again.
             if not report.judge(snippet, made):
                 self._store.save(made)
+            return made
 
     def _keys(self) -> dict[str, tuple[Snippet, str]]:
         fingerprint = machine.fingerprint(machine.describe())

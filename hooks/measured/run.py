@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -32,9 +32,12 @@ def measurement_lock() -> Iterator[None]:
 
 
 def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
-    """Observe and audit one snippet. Never raises for what the snippet does."""
+    """Observe and audit one snippet, under the measurement lock.
+
+    Never raises for what the snippet does.
+    """
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
-    with _folder() as folder, measurement_lock():
+    with _folder() as folder:
         toolchain.write_bytecode(_import)
         warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
         toolchain.prepare(folder, warmed)
@@ -73,7 +76,8 @@ def _audit(snippet: Snippet, folder: Path, timeout: float, observed: Process) ->
 
 def _declared(snippet: Snippet) -> dict[str, object]:
     declared = msgspec.structs.asdict(snippet.expects)
-    return {name: value for name, value in declared.items() if value not in (None, False)}
+    # Not `in (None, False)`: a declared 0 is equal to False.
+    return {k: v for k, v in declared.items() if v is not None and v is not False}
 
 
 @contextmanager
@@ -90,15 +94,17 @@ def _import(program: str) -> None:
         _probe(program, folder)
 
 
-def _probe(program: str, folder: Path) -> None:
+def _probe(program: str, folder: Path) -> bool:
+    """Run a program of the toolchain's in `folder`. Returns whether it succeeded."""
     toolchain.prepare(folder, None)
-    process.run(
+    outcome = process.run(
         ["-c", program],
         folder=folder,
         env=process.environment(folder, toolchain.environment(folder)),
         timeout_seconds=10 * TIMEOUT_SECONDS,
         output_bytes=OUTPUT_BYTES,
     )
+    return outcome.status == 0
 
 
 def _child(
@@ -170,8 +176,6 @@ def how_it_ended(
 
 
 def _signal_name(number: int) -> str:
-    import signal
-
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -231,8 +235,3 @@ def disturbance(observed: Process, audited: Process) -> str:
         if left != right:
             return f"output line {line + 1} is {left!r} when observed and {right!r} when audited"
     return ""
-
-
-def torch_environment() -> dict[str, str]:
-    """The part of the environment that reaches a snippet and can change what it shows."""
-    return {name: value for name, value in os.environ.items() if name.startswith("TORCH")}

@@ -38,8 +38,11 @@ INDUCTOR, TEMPORARY = "inductor", "tmp"
 precompiled headers wherever its cache is."""
 
 
-def warm(folder: Path, run: Callable[[str, Path], None]) -> Path:
-    """Folder with a warmed cache and TMPDIR, made on first use by `run(program, folder)`."""
+def warm(folder: Path, run: Callable[[str, Path], bool]) -> Path | None:
+    """Folder with a warmed cache and TMPDIR, made on first use by `run(program, folder)`.
+
+    None where the probes fail: then the snippets meet the same trouble, and can say so.
+    """
     identity = machine.fingerprint(machine.describe())
     warmed = folder / hashlib.sha256(f"{identity}{PROBE}".encode()).hexdigest()[:32]
     if warmed.is_dir():
@@ -47,7 +50,8 @@ def warm(folder: Path, run: Callable[[str, Path], None]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=folder))
     try:
-        run(PROBE, making)
+        if not run(PROBE, making):
+            return None
         for name in _COMPILED:
             shutil.rmtree(making / INDUCTOR / name, ignore_errors=True)
         try:

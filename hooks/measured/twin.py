@@ -10,8 +10,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import os
 import random
+import re
 import sys
 import sysconfig
 import threading
@@ -25,10 +27,9 @@ import torch
 MAX_OBJECTS = 200_000
 """A call that reaches more objects than this is not shadowed, and the audit says so."""
 
-_LIBRARIES = tuple(
-    os.path.realpath(path) + os.sep
-    for path in {sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")}
-)
+_STANDARD_LIBRARY = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+"""Packages may be installed in more places than this interpreter's own: overlays, user folders."""
 _OURS = os.path.dirname(__file__) + os.sep
 
 
@@ -166,8 +167,10 @@ def _names(code: types.CodeType) -> set[str]:
     return names
 
 
+@functools.cache
 def _is_library(filename: str) -> bool:
-    return os.path.realpath(filename).startswith(_LIBRARIES)
+    path = os.path.realpath(filename)
+    return path.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(path) is not None
 
 
 def _is_walked(thing: Any) -> bool:
