@@ -72,8 +72,7 @@ def watch(
     arrived: dict[str, torch.Tensor] = {}
     sent: dict[str, torch.Tensor] = {}
     handles: list[Any] = []
-    # Python objects of C++ nodes live as long as someone holds them; the dict keys must.
-    waiting = [False]
+    waiting = False
 
     def finish() -> None:
         for handle in handles:
@@ -82,28 +81,30 @@ def watch(
 
     def on_arrival(path: str, number: int) -> Callable[[Any], None]:
         def hook(grads: tuple[torch.Tensor | None, ...]) -> None:
-            if not waiting[0]:
-                waiting[0] = True
+            nonlocal waiting
+            if not waiting:
+                waiting = True
                 torch.autograd.Variable._execution_engine.queue_callback(finish)
             if (grad := grads[number]) is not None and path not in arrived:
                 arrived[path] = grad.detach().clone()
 
         return hook
 
-    def on_sending(index: int, path: str) -> Callable[[Any, Any], None]:
-        def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
-            grad = into[index]
-            if grad is None:
-                return
-            grad = grad.detach()
-            sent[path] = sent[path] + grad if path in sent else grad.clone()
-
-        return hook
-
     for path, output in outputs.items():
         handles.append(output.grad_fn.register_prehook(on_arrival(path, output.output_nr)))
     for node, index, path in boundary(list(outputs.values()), inputs):
-        handles.append(node.register_hook(on_sending(index, path)))
+        handles.append(node.register_hook(_collect(sent, index, path)))
+
+
+def _collect(sent: dict[str, torch.Tensor], index: int, path: str) -> Callable[[Any, Any], None]:
+    """A hook for a node that adds what leaves it by one of its edges to `sent`."""
+
+    def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
+        if (grad := into[index]) is not None:
+            grad = grad.detach()
+            sent[path] = sent[path] + grad if path in sent else grad.clone()
+
+    return hook
 
 
 def of_twin(
@@ -131,16 +132,8 @@ def of_twin(
 def _listening(
     outputs: dict[str, torch.Tensor], inputs: dict[Edge, str], sent: dict[str, torch.Tensor]
 ) -> Iterator[None]:
-    def hook_for(index: int, path: str) -> Callable[[Any, Any], None]:
-        def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
-            if (grad := into[index]) is not None:
-                grad = grad.detach()
-                sent[path] = sent[path] + grad if path in sent else grad.clone()
-
-        return hook
-
     handles = [
-        node.register_hook(hook_for(index, path))
+        node.register_hook(_collect(sent, index, path))
         for node, index, path in boundary(list(outputs.values()), inputs)
     ]
     try:

@@ -26,4 +26,4 @@ per_call = {}
 for width in 64, 512:
     eager, compiled = seconds_per_call(width)
     per_call[f"w{width}"] = {"eager": eager, "ratio": eager / compiled}
-    print(f"width {width:4}: eager {1e6 * eager:7.1f} µs, compiled {1e6 * compiled:7.1f} µs")
+    print(f"width {width:3}: eager {1e6 * eager:5.1f} µs, compiled {1e6 * compiled:5.1f} µs")

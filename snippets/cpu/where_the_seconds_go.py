@@ -33,24 +33,16 @@ with torch.no_grad():
     torch.compile(model)(torch.randn(32, 64))
 lap("first_call")
 
-whole, backend, aot, inductor = (
-    sum(book(phase))
-    for phase in (
-        "_compile.compile_inner",
-        "OutputGraph.call_user_compiler",
-        "create_aot_dispatcher_function",
-        "compile_fx_inner",
-    )
-)
-*header, kernel = book("compile_file")[probes:]
-parts = {
-    "dynamo": whole - backend,
-    "cache_keys": backend - aot,
-    "aotautograd": aot - inductor,
-    "inductor": max(inductor - sum(header) - kernel, 0.0),
-    "cpp_header": sum(header),
-    "cpp_kernel": kernel,
+nested = {  # each phase contains the next one
+    "dynamo": "_compile.compile_inner",
+    "cache_keys": "OutputGraph.call_user_compiler",
+    "aotautograd": "create_aot_dispatcher_function",
+    "inductor": "compile_fx_inner",
 }
+*header, kernel = [0.0] + book("compile_file")[probes:]
+times = [sum(book(phase)) for phase in nested.values()] + [sum(header) + kernel]
+parts = {row: max(times[i] - times[i + 1], 0.0) for i, row in enumerate(nested)}
+parts |= {"cpp_header": sum(header), "cpp_kernel": kernel}
 for row, value in (seconds | {f"  {part}": parts[part] for part in parts}).items():
     print(f"{row:17}{value:8.2f} s")
 

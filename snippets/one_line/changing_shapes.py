@@ -29,9 +29,9 @@ def one_pass(function):
 
 
 torch.compile(lambda t: t + 1)(sentences[0])  # pays for imports and toolchain
-settings = dict(default=None, dynamic_true=True, dynamic_false=False, padded=None)
-passes = {}
-for row, (name, dynamic) in enumerate(settings.items()):
+names, passes = ["default", "dynamic_true", "dynamic_false", "padded"], {}
+for row, dynamic in enumerate([None, True, False, None]):
+    name = names[row]
     torch.compiler.reset()
     counters.clear()
     compiled = torch.compile(make_score(0.044715 + row / 1000), dynamic=dynamic)
@@ -39,6 +39,6 @@ for row, (name, dynamic) in enumerate(settings.items()):
     first, later = one_pass(function), min(one_pass(function) for _ in range(20))
     graphs = counters["stats"]["unique_graphs"]
     passes[name] = {"first": first, "later": later, "graphs": graphs}
-    print(f"{name:13} {graphs} graphs  first {first:5.2f} s  later {1e3 * later:6.2f} ms")
+    print(f"{name:13} {graphs} graphs  first {first:5.2f} s  later {1e3 * later:5.2f} ms")
 eager = min(one_pass(make_score(0.044715)) for _ in range(20))
 print(f"eager                                 {1e3 * eager:6.2f} ms")

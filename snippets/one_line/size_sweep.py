@@ -18,7 +18,9 @@ for size in 16, 256, 4_096, 65_536, 1_048_576:
     fast_gelu(x)
     calls = max(5, min(200, 2_000_000 // size))
     timed = [{"f": f, "x": x} for f in (gelu, fast_gelu)]
-    rounds = [[timeit("f(x)", globals=g, number=calls) / calls for g in timed] for _ in range(15)]
+    rounds = [
+        [timeit("f(x)", globals=g, number=calls) / calls for g in timed] for _ in range(15)
+    ]
     eager, compiled = (statistics.median(side) for side in zip(*rounds))
     ratios[f"floats_{size}"] = eager / compiled
-    print(f"{size:8} floats: eager {1e6 * eager:8.1f} µs, compiled {1e6 * compiled:8.1f} µs")
+    print(f"{size:8} floats: eager {1e6 * eager:6.0f} µs, compiled {1e6 * compiled:6.0f} µs")

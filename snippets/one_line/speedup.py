@@ -18,7 +18,9 @@ print(out.shape)                     # torch.Size([64, 10])
 with torch.no_grad():
     compiled(x)  # the code above was for training; this makes the other
     timed = [{"f": f, "x": x} for f in (model, compiled)]
-    rounds = [[timeit("f(x)", globals=g, number=20) / 20 for g in timed] for _ in range(25)]
+    rounds = [
+        [timeit("f(x)", globals=g, number=20) / 20 for g in timed] for _ in range(25)
+    ]
 eager_seconds, compiled_seconds = (statistics.median(side) for side in zip(*rounds))
 ratio = eager_seconds / compiled_seconds
 print(f"eager    {1e3 * eager_seconds:.2f} ms per call")
