@@ -39,7 +39,7 @@ nested = {  # each phase contains the next one
     "aotautograd": "create_aot_dispatcher_function",
     "inductor": "compile_fx_inner",
 }
-*header, kernel = [0.0] + book("compile_file")[probes:]
+*header, kernel = [0.0, *book("compile_file")[probes:]]
 times = [sum(book(phase)) for phase in nested.values()] + [sum(header) + kernel]
 parts = {row: max(times[i] - times[i + 1], 0.0) for i, row in enumerate(nested)}
 parts |= {"cpp_header": sum(header), "cpp_kernel": kernel}
