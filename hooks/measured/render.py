@@ -32,6 +32,9 @@ _RULES = {
 }
 """What the weakest rule that a snippet needed says to a reader."""
 
+_SHORT = 12
+"""Characters up to which a value is not broken over two lines."""
+
 _templates = jinja2.Environment(
     loader=jinja2.PackageLoader("measured"),
     autoescape=True,
@@ -104,6 +107,8 @@ class Renderer:
             target = "report.json"
         else:
             target = f"records/{name.replace('#', '-')}.json"
+        if len(text) <= _SHORT:  # A number stays with its unit; a long text may wrap.
+            text = text.replace(" ", "\u00a0")
         return Markup('<a class="measured-value" href="{}" title="Measured: {}">{}</a>').format(
             self._relative(target), expression, text
         )

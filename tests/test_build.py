@@ -1,0 +1,79 @@
+"""The build without MkDocs: what it asks of the machine, and what it judges."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from measured import machine
+from measured.build import Build
+from measured.pages import Page
+from measured.record import SCHEMA, Audit, Books, Call, Difference, Process, RunRecord
+from measured.report import judge, text
+from measured.snippets import Expectations, Place, Snippet
+
+
+def a_record() -> RunRecord:
+    process = Process("finished", "", 1.0, 0.5, 1 << 20, "hi\n")
+    return RunRecord(
+        SCHEMA, "key", "a/b", "print()", {}, "2026-01-01T00:00:00+00:00", machine.describe(),
+        process, Books([], []), {}, [], None,
+    )  # fmt: skip
+
+
+def snippet(**expects) -> Snippet:
+    return Snippet("a/b", "print()", Place("page.md", 3), Expectations(**expects), {})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("torch_version", "run `uv sync`"), ("cpp_compiler", "apt-get install g++")]
+)
+def test_what_is_missing_is_one_line_and_nothing_runs(tmp_path, monkeypatch, name, hint):
+    monkeypatch.setattr(machine, name, lambda: None)
+    build = Build(tmp_path)
+    build.read([Page("page.md", [snippet()], [], [])])
+    build.execute(lambda message: pytest.fail(message))
+    (failure,) = build.judge([])
+    assert hint in failure.message
+    assert str(failure.place) == "page.md:3"
+
+
+def audited(*calls: Call) -> RunRecord:
+    made = a_record()
+    return msgspec.structs.replace(made, audit=Audit(made.observed, list(calls), len(calls), ""))
+
+
+def call(verdict: str, number: int = 1, index: int = 0, *differences: Difference) -> Call:
+    return Call(0, "f", index, number, verdict, list(differences), 0.0, "equal")
+
+
+def messages(expects: dict, *calls: Call) -> list[str]:
+    return [failure.message for failure in judge(snippet(**expects), audited(*calls))]
+
+
+def test_a_callable_that_only_ever_ran_eager_fails_unless_no_graph_is_declared():
+    calls = [call("ran eager"), call("agrees", 1, 1)]
+    assert "f entered no compiled code" in messages({}, *calls)[0]
+    assert messages({"graphs": 0}, *calls) == []
+
+
+def test_a_callable_that_ran_eager_only_sometimes_passes():
+    assert messages({}, call("agrees"), call("ran eager", 2)) == []
+
+
+def test_every_difference_of_a_call_is_told():
+    first = Difference("value", "result[0]", "1 of 2 elements differ")
+    second = Difference("dtype", "result[1]", "eager has float32")
+    told = messages({}, call("diverges", 1, 0, first, second))
+    assert [("result[0]" in m, "result[1]" in m) for m in told] == [(True, False), (False, True)]
+
+
+def test_the_list_of_failures_is_in_the_order_of_the_pages():
+    failures = [
+        *judge(msgspec.structs.replace(snippet(graphs=1), place=Place("b.md", 2)), audited()),
+        *judge(msgspec.structs.replace(snippet(graphs=1), place=Place("a.md", 9)), audited()),
+        *judge(msgspec.structs.replace(snippet(graphs=1), place=Place("a.md", 4)), audited()),
+    ]
+    lines = text(failures).splitlines()
+    assert lines[0] == "3 failures"
+    assert [line.split(" ")[2] for line in lines[1:]] == ["a.md:4:", "a.md:9:", "b.md:2:"]
