@@ -68,6 +68,13 @@ def test_every_difference_of_a_call_is_told():
     assert [("result[0]" in m, "result[1]" in m) for m in told] == [(True, False), (False, True)]
 
 
+def test_a_difference_that_later_calls_show_too_is_told_once():
+    wrong = Difference("value", "result", "1 of 2 elements differ")
+    (failure,) = judge(snippet(), audited(*(call("diverges", n, 0, wrong) for n in (1, 2, 4))))
+    assert "call 1 of f: result" in failure.message
+    assert failure.details[-1] == "also in call 2, 4"
+
+
 def test_the_list_of_failures_is_in_the_order_of_the_pages():
     failures = [
         *judge(msgspec.structs.replace(snippet(graphs=1), place=Place("b.md", 2)), audited()),

@@ -98,9 +98,8 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
     failures = []
     diverging = [call for call in audit.calls if call.verdict == "diverges"]
     failures += [
-        _failure("divergence", snippet, _headline(call, difference), _sizes(difference))
-        for call in diverging
-        for difference in call.differences
+        _failure("divergence", snippet, _headline(call, difference), [*_sizes(difference), *again])
+        for call, difference, again in _once(diverging)
     ]
     if audit.disturbed and not diverging:
         failures.append(
@@ -122,6 +121,21 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
             for name in _ran_eager(audit.calls)
         ]
     return failures
+
+
+def _once(diverging: list[Call]) -> list[tuple[Call, Difference, list[str]]]:
+    """Each difference where it first appears, and a line on the later calls that show it too."""
+    seen: dict[tuple[int, int, str, str], list[tuple[Call, Difference]]] = {}
+    for call in diverging:
+        for difference in call.differences:
+            key = (call.process, call.callable_index, difference.path, difference.kind)
+            seen.setdefault(key, []).append((call, difference))
+    return [
+        (*found[0], [f"also in call {', '.join(str(c.number) for c, _ in found[1:])}"])
+        if len(found) > 1
+        else (*found[0], [])
+        for found in seen.values()
+    ]
 
 
 def _ran_eager(calls: list[Call]) -> list[str]:
