@@ -82,7 +82,7 @@ def on_post_build(*, config: MkDocsConfig) -> None:
             path = site / "records" / report.file_name(snippet)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(record.encode(made))
-    summary = report.summary(pairs, failures, _build.executed)
+    summary = report.summary(pairs, failures, _build.executed, _build.facts())
     (site / "report.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     log.info("%d snippets declared, %d executed now", len(pairs), _build.executed)
     if failures and _serving:

@@ -265,6 +265,9 @@ def test_the_results_of_the_others_are_kept(broken):
     assert verdicts["refused#1"] == "refused"
     assert verdicts["wrong#1"] == "failed"
     assert report["passed"] is False
+    assert report["build"]["divergences"] == 2
+    assert report["machine"]["cores"] >= 1
+    assert report["rule"]["ulp_limit"] == 16
 
 
 def test_no_flag_turns_the_build_green(broken, cache):

@@ -128,9 +128,11 @@ class Build:
             return None
 
     def _namespace(self) -> dict[str, dict[str, Any]]:
-        namespace: dict[str, dict[str, Any]] = {
-            name: record.values for name, record in self._records.items()
-        }
+        return {name: record.values for name, record in self._records.items()} | self.facts()
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """The build's own values, by name of `built_in`."""
+        namespace: dict[str, dict[str, Any]] = {}
         here = machine.describe()
         audits = [record.audit for record in self._records.values() if record.audit]
         namespace["build"] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -28,21 +29,29 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
 def listen_to_compiles(utils: ModuleType, log: events.Log) -> None:
     """Write an event for each entry that Dynamo adds to its compilation metrics."""
     record = utils.record_compilation_metrics
-    cpp_seconds_before = 0.0
+    context = type(utils.get_metrics_context())
+    enter = context.__enter__
+    before = threading.local()
+
+    def cpp_seconds() -> float:
+        return sum(utils.compilation_time_metrics.get("compile_file", ()))
+
+    def enter_and_note(self: Any) -> Any:
+        # C++ that is compiled outside of a compile, such as a probe, is none of its time.
+        if not self.in_progress():
+            before.cpp_seconds = cpp_seconds()
+        return enter(self)
 
     def record_and_tell(*args: Any, **kwargs: Any) -> None:
-        nonlocal cpp_seconds_before
         record(*args, **kwargs)
         metrics = utils.get_compilation_metrics()
-        if not metrics or metrics[-1].is_runtime:
-            return
-        cpp_seconds = sum(utils.compilation_time_metrics.get("compile_file", ()))
-        elapsed = max(cpp_seconds - cpp_seconds_before, 0.0)
-        cpp_seconds_before = cpp_seconds
-        log.write(compiled(metrics[-1], cpp_us=round(elapsed * 1e6)))
+        if metrics and not metrics[-1].is_runtime:
+            elapsed = max(cpp_seconds() - getattr(before, "cpp_seconds", 0.0), 0.0)
+            log.write(compiled(metrics[-1], cpp_us=round(elapsed * 1e6)))
 
+    context.__enter__ = enter_and_note
     utils.record_compilation_metrics = record_and_tell
-    # The context of this thread may exist already, and holds the function itself.
+    # The context of this thread exists already, and holds the function itself.
     utils.get_metrics_context()._on_exit = record_and_tell
 
 

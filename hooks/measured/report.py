@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from measured.record import Call, Difference, Process, RunRecord
@@ -183,14 +185,21 @@ def text(failures: list[Failure]) -> str:
 
 
 def summary(
-    snippets: list[tuple[Snippet, RunRecord | None]], failures: list[Failure], executed: int
+    snippets: list[tuple[Snippet, RunRecord | None]],
+    failures: list[Failure],
+    executed: int,
+    facts: Mapping[str, Mapping[str, object]],
 ) -> dict[str, object]:
-    """`report.json`: the verdict on every declared fence, for machines."""
+    """`report.json`: the verdict on every declared fence, for machines.
+
+    `facts` are the build's own values, which pages quote and which lead here.
+    """
     failed = {(failure.place, failure.snippet) for failure in failures}
     return {
         "passed": not failures,
         "declared": len(snippets),
         "executed_now": executed,
+        **facts,
         "snippets": [
             {
                 "snippet": snippet.name,

@@ -6,9 +6,9 @@ from torch._dynamo.utils import counters
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
-wrapped = torch.compile(model, backend="eager")  # the wrapper is the same for all
+wrapped = torch.compile(model)
 in_place = copy.deepcopy(model)
-in_place.compile(backend="eager")  # the other way to compile a module
+in_place.compile()  # the other way to compile a module
 x = torch.randn(4, 8)
 
 
