@@ -448,3 +448,131 @@ def test_the_audit_does_not_take_its_own_state_for_the_programs(audited):
     for _ in range(2):
         model(torch.ones(2, 3))
     assert [(call.callable, call.verdict) for call in audited()] == [("Own", "agrees")] * 2
+
+
+def test_a_cell_that_is_applied_again_and_again(audited):
+    cell = torch.nn.Linear(4, 4)
+    compiled, h = torch.compile(cell, backend="aot_eager"), torch.ones(2, 4)
+    for _ in range(3):
+        h = compiled(h).tanh()
+    h.sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees"] * 3
+
+
+def test_a_write_to_an_activation_keeps_the_programs_gradient(audited):
+    def double(h):
+        h.mul_(2)
+        return h + 1
+
+    x = torch.ones(3, requires_grad=True)
+    torch.compile(double, backend="aot_eager")(x * 1).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_a_lost_write_to_an_activation_is_found(audited):
+    def forgetful(gm, _inputs):
+        return lambda *args: gm(*(arg.clone() for arg in args))
+
+    def double(h):
+        h.mul_(2)
+        return h + 1
+
+    x = torch.ones(3, requires_grad=True)
+    torch.compile(double, backend=forgetful)(x * 1)
+    assert paths(audited()) == {"args[0]"}
+
+
+def test_an_activation_in_place_inside_a_module(audited):
+    block = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 3))
+    compiled = torch.compile(block, backend="aot_eager")
+    x = torch.randn(2, 3, requires_grad=True)
+    compiled(x * 2).sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_inference_mode(audited):
+    compiled = torch.compile(torch.nn.Linear(3, 3), backend="aot_eager")
+    with torch.inference_mode():
+        compiled(torch.ones(2, 3))
+    assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_a_backward_pass_that_asks_for_some_gradients_only(audited):
+    linear = torch.nn.Linear(3, 3)
+    x = torch.ones(2, 3, requires_grad=True)
+    y = torch.compile(linear, backend="aot_eager")(x)
+    torch.autograd.grad(y.sum(), x)
+    assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_the_state_of_every_parameter_of_an_optimizer_is_compared(audited):
+    first, second = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    sgd = torch.optim.SGD([first, second], lr=0.1, momentum=0.9)
+
+    def corrupt(gm, _inputs):
+        def run(*args):
+            out = gm(*args)
+            sgd.state[first]["momentum_buffer"].add_(100)
+            return out
+
+        return run
+
+    for parameter in (first, second):
+        parameter.grad = torch.ones(3)
+    sgd.step()
+    torch.compile(sgd.step, backend=corrupt)()
+    assert any("momentum_buffer" in path for path in paths(audited()))
+
+
+def test_things_that_are_reached_by_the_same_words_have_names_of_their_own(audited):
+    class Adder:
+        def __init__(self):
+            self.t = torch.zeros(2)
+
+        def add(self, x):
+            self.t.add_(x)
+            return x + 1
+
+    a, b = Adder(), Adder()
+    add_a, add_b = a.add, b.add
+
+    def both(x):
+        return add_a(x) + add_b(x)
+
+    def forgetful(gm, _inputs):
+        return lambda *args: gm(*(arg.clone() for arg in args))
+
+    torch.compile(both, backend=forgetful)(torch.ones(2))
+    assert len(paths(audited())) == 2
+
+
+def test_a_failure_of_the_audit_is_told_and_the_program_goes_on(audited, monkeypatch):
+    from measured import compare
+
+    monkeypatch.setattr(compare, "trees", lambda *_: 1 / 0)
+    assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
+    (call,) = audited()
+    assert (call.verdict, call.detail) == ("audit failed", "ZeroDivisionError: division by zero")
+
+
+def test_autocast_is_the_callers(audited):
+    linear = torch.nn.Linear(4, 4)
+    compiled = torch.compile(linear, backend="eager")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = compiled(torch.randn(2, 4))
+    out.float().sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_threads_that_call_at_once_keep_their_output(audited, capfd):
+    import threading
+
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    threads = [threading.Thread(target=lambda n=n: compiled(torch.ones(n + 2))) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("still here")
+    assert capfd.readouterr().out == "still here\n"

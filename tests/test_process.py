@@ -44,6 +44,15 @@ def test_a_program_that_hangs_is_ended(tmp_path):
     assert child("while True: pass", tmp_path, timeout=1).stopped == "timeout"
 
 
+def test_a_program_that_hangs_and_talks_is_ended(tmp_path):
+    outcome = child(
+        "import time\nwhile True: print('.', end='', flush=True); time.sleep(0.01)",
+        tmp_path,
+        timeout=1,
+    )
+    assert outcome.stopped == "timeout"
+
+
 def test_a_flood_of_output_is_ended_and_cut(tmp_path):
     outcome = child("while True: print('x' * 10_000)", tmp_path)
     assert outcome.stopped == "output limit"
@@ -155,6 +164,18 @@ def test_values_are_the_plain_module_level_ones(tmp_path):
     assert observe(source, tmp_path).values == {
         "count": 3, "ratio": 2.5, "name": "x", "flag": True, "rows": [{"a": 1, "b": [1.5]}],
     }  # fmt: skip
+
+
+def test_values_that_no_page_could_show_are_left_out(tmp_path):
+    source = """
+        cycle = []
+        cycle.append(cycle)
+        odd, nan, inf, fine = "\\ud800", float("nan"), [float("inf")], 1
+        def f(x: int): ...
+        assert f.__annotations__["x"] is int  # The runner's own future imports do not reach it.
+    """
+    made = observe(source, tmp_path)
+    assert (made.observed.ending, made.values) == ("finished", {"fine": 1})
 
 
 def test_a_snippet_runs_as_main_in_a_folder_of_its_own(tmp_path):

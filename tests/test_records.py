@@ -156,6 +156,8 @@ def test_masking_hides_numbers_and_their_units_only():
     assert masking.masked("took 3.2 s, conv2d: 1,024 x 1e-5") == masking.masked(
         "took  417 ms, conv2d: 2 x 3"
     )
+    assert masking.masked("IQR 5 % of 1.2 seconds") == masking.masked("IQR 12% of 980 min")
+    assert masking.masked("[1, 2] float32") == "[#, #] float32"
     assert masking.masked("f32 agrees") != masking.masked("f64 agrees")
     assert masking.masked("yes") != masking.masked("no")
 

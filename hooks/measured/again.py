@@ -27,7 +27,7 @@ class EagerAgain:
         after: twin.Snapshot,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        inputs: dict[Any, str] | None = None,
+        modes: twin.Modes,
         arrived: dict[str, torch.Tensor] | None = None,
     ) -> None:
         self._function = function
@@ -35,7 +35,7 @@ class EagerAgain:
         self._after = after
         self._args = args
         self._kwargs = kwargs
-        self._inputs = inputs or {}
+        self._modes = modes
         self._arrived = arrived or {}
         self._noise: dict[str, torch.Tensor] = {}
         self._noise_runs = 0
@@ -71,21 +71,23 @@ class EagerAgain:
         """Run eager under `mode`; what `read` sees of every tensor of the outcome, by path."""
         found: dict[str, torch.Tensor] = {}
         reached = self._before.reached
-        grad = torch.enable_grad() if self._arrived else contextlib.nullcontext()
         self._before.restore()
         try:
-            with twin.eagerly(), grad:
+            given = twin.stand_ins(reached, self._args, self._kwargs)
+            with twin.eagerly(), self._modes.again(backward=bool(self._arrived)):
                 with mode:
-                    result = self._function(*self._args, **self._kwargs)
+                    result = self._function(*given.args, **given.kwargs)
                 for path, leaf in compare.leaves(result, "result"):
                     if isinstance(leaf, torch.Tensor):
                         found[path] = read(leaf.detach()).clone()
                 for path, tensor in reached.tensors.values():
-                    found[path] = read(tensor.detach()).clone()
+                    held = given.copies.get(path, tensor)
+                    found[path] = read(held.detach()).clone()
                 if self._arrived:
                     outputs = gradients.entries(result, reached)
+                    edges = gradients.edges_of(dict(reached.tensors.values()) | given.leaves)
                     with mode:
-                        sent = gradients.of_twin(outputs, self._inputs, self._arrived)
+                        sent = gradients.of_twin(outputs, edges, self._arrived)
                     found |= {f"gradient of {p}": read(g).clone() for p, g in sent.items()}
         except Exception as error:
             # No reference then: floats must pass without it, and the record says why.

@@ -13,8 +13,8 @@ _NO_GPU = re.compile(r"^.*No CUDA runtime is found, using CUDA_HOME=.*\n", re.MU
 _LIBRARY = re.compile(r"""/[^\s"'(),:]*/lib/python3\.\d+/(?:site-packages/)?""")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _NUMBER = re.compile(
-    r"(?<![A-Za-z_])[-+]?(\d[\d,]*\.?\d*|\.\d+)([eE][-+]?\d+)?"
-    r"(\s?(ns|µs|μs|us|ms|s|min|KiB|MiB|GiB|kB|MB|GB|KB|B)\b)?"
+    r"(?<![A-Za-z_\d])[-+]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    r"(\s?(%|(?:ns|µs|μs|us|ms|s|secs?|seconds?|min|minutes?|h|hours?|[KMGT]i?B|kB|B|bytes)\b))?"
 )
 
 

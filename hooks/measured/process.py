@@ -107,6 +107,8 @@ def _read(child: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[
         selector.register(descriptor, selectors.EVENT_READ)
         open_pipe = True
         while True:
+            if time.perf_counter() > deadline:
+                return bytes(output), "timeout"
             ended = _has_ended(child)
             if open_pipe and selector.select(0 if ended else 0.05):
                 chunk = _chunk(descriptor)
@@ -117,8 +119,6 @@ def _read(child: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[
                 continue
             if ended:
                 return bytes(output), ""
-            if time.perf_counter() > deadline:
-                return bytes(output), "timeout"
             if not open_pipe:
                 time.sleep(0.02)
 

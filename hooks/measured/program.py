@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import os
 import sys
 import traceback
@@ -43,13 +44,19 @@ def plain_values(namespace: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_plain(value: Any) -> bool:
-    if type(value) in (int, float, str, bool):
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    if depth > 20:  # Deeper than a page could quote, or a cycle.
+        return False
+    if type(value) is float:
+        return math.isfinite(value)
+    if type(value) is str:
+        return value.isprintable() or value.isascii()
+    if type(value) in (int, bool):
         return True
     if type(value) in (list, tuple):
-        return all(map(_is_plain, value))
+        return all(_is_plain(item, depth + 1) for item in value)
     if type(value) is dict:
-        return all(type(k) in (str, int) and _is_plain(v) for k, v in value.items())
+        return all(type(k) in (str, int) and _is_plain(v, depth + 1) for k, v in value.items())
     return False
 
 
@@ -81,7 +88,7 @@ def run(job: Job) -> int:
     sys.argv = [job.script]
     sys.path[0] = os.path.dirname(job.script)
     try:
-        exec(compile(source, job.script, "exec"), main.__dict__)
+        exec(compile(source, job.script, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as error:
         log.write(events.Exited(str(error.code)))
         return error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -160,7 +160,7 @@ class Call(msgspec.Struct, frozen=True):
 RULES = ("equal", "ulp", "float64", "noise", "none")
 """The value rules of `compare`, from the strictest to the weakest; none: no rule let it pass."""
 
-VERDICTS = ("agrees", "diverges", "refused", "not comparable", "ran eager")
+VERDICTS = ("agrees", "diverges", "refused", "not comparable", "ran eager", "audit failed")
 
 
 class Audit(msgspec.Struct, frozen=True):

@@ -103,6 +103,15 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
         _failure("divergence", snippet, _headline(call, difference), [*_sizes(difference), *again])
         for call, difference, again in _once(diverging)
     ]
+    failures += [
+        _failure(
+            "disturbed",
+            snippet,
+            f"the audit failed on call {call.number} of {call.callable}: {call.detail}",
+        )
+        for call in audit.calls
+        if call.verdict == "audit failed"
+    ]
     if audit.disturbed and not diverging:
         failures.append(
             _failure("disturbed", snippet, f"the audit disturbed this snippet: {audit.disturbed}")
@@ -117,10 +126,10 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
             _failure(
                 "unchecked",
                 snippet,
-                f"{name} entered no compiled code in any checked call "
-                '(declare graphs="0" if that is the point)',
+                f"no call of {name} was compared: {why} "
+                '(declare graphs="0" if nothing compiled is the point)',
             )
-            for name in _ran_eager(audit.calls)
+            for name, why in _never_compared(audit.calls)
         ]
     return failures
 
@@ -140,13 +149,17 @@ def _once(diverging: list[Call]) -> list[tuple[Call, Difference, list[str]]]:
     ]
 
 
-def _ran_eager(calls: list[Call]) -> list[str]:
-    """Callables of which no checked call entered compiled code."""
+def _never_compared(calls: list[Call]) -> list[tuple[str, str]]:
+    """Callables of which no call was compared with eager, and the verdicts they got instead."""
     verdicts: dict[tuple[int, int], tuple[str, set[str]]] = {}
     for call in calls:
         key = (call.process, call.callable_index)
         verdicts.setdefault(key, (call.callable, set()))[1].add(call.verdict)
-    return [name for name, seen in verdicts.values() if seen == {"ran eager"}]
+    return [
+        (name, " and ".join(sorted(seen)))
+        for name, seen in verdicts.values()
+        if seen <= {"ran eager", "not comparable"}
+    ]
 
 
 def _headline(call: Call, difference: Difference) -> str:

@@ -201,6 +201,9 @@ def audit(audited: Process, heard: list[events.Event], observed: Process) -> Aud
     )
 
 
+_SEVERITY = ("ran eager", "not comparable", "refused", "agrees", "audit failed", "diverges")
+
+
 def merge_gradients(calls: list[Call]) -> list[Call]:
     """One entry per call: the verdict on its gradients, which comes later, joins the first."""
     merged: dict[tuple[int, int, int], Call] = {}
@@ -212,7 +215,7 @@ def merge_gradients(calls: list[Call]) -> list[Call]:
         first = merged[key]
         merged[key] = msgspec.structs.replace(
             first,
-            verdict="diverges" if "diverges" in (first.verdict, call.verdict) else first.verdict,
+            verdict=max(first.verdict, call.verdict, key=_SEVERITY.index),
             differences=[*first.differences, *call.differences],
             max_ulp=max(first.max_ulp, call.max_ulp),
             detail=first.detail or call.detail,

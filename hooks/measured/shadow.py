@@ -37,6 +37,8 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+_one_check_at_a_time = threading.RLock()
+"""A twin is silent and changes state, for the whole process, until it is over."""
 _callables = itertools.count()
 
 
@@ -107,6 +109,17 @@ class _Outcome:
     error: BaseException | None = None
 
 
+@dataclasses.dataclass
+class _TwinRun:
+    """What the eager run of a call gave, and the state before and after it."""
+
+    outcome: _Outcome
+    before: twin.Snapshot
+    after: twin.Snapshot
+    given: twin.Arguments
+    modes: twin.Modes
+
+
 class _Auditor:
     """Decides which calls of one compiled callable are shadowed, shadows them, and reports."""
 
@@ -130,7 +143,8 @@ class _Auditor:
         _thread.checking = True
         start = time.perf_counter()
         try:
-            outcome = self._check(args, kwargs)
+            with _one_check_at_a_time:
+                outcome = self._check(args, kwargs)
         finally:
             _thread.checking = False
             self._seconds += time.perf_counter() - start
@@ -148,41 +162,63 @@ class _Auditor:
 
     def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Outcome:
         number = self._calls
+        # What goes wrong in the audit is the audit's: the program goes on, and the build fails.
         try:
-            reached = twin.reach(self._original, args, kwargs)
+            twin_run = self._run_twin(args, kwargs)
         except twin.TooLarge as error:
             self._tell(number, "not comparable", detail=str(error))
             return _run(self._compiled, args, kwargs)
-        before = twin.Snapshot(reached)
-        eager = self._run_twin(args, kwargs)
-        eager_after = twin.Snapshot(reached)
-        if stuck := before.restore():
-            self._tell(
-                number,
-                "not comparable",
-                detail=f"eager wrote in place to {', '.join(stuck)}, which has an autograd history",
-            )
+        except Exception as error:
+            self._tell(number, "audit failed", detail=_describe(error))
+            return _run(self._compiled, args, kwargs)
         entered = _thread.entered
         compiled = _run(self._compiled, args, kwargs)
-        if stuck:
-            return compiled
-        if compiled.error is not None or eager.error is not None:
-            self._judge_errors(number, eager, compiled)
-            return compiled
-        if _thread.entered == entered:
-            self._tell(number, "ran eager", detail="no compiled code was entered")
-            return compiled
-        after = twin.Snapshot(reached)
-        reference = EagerAgain(self._original, before, after, args, kwargs)
-        report = compare.trees(eager.result, compiled.result, "result", reference)
-        report.merge(_compare_states(eager_after.state(), after.state(), reference))
-        self._tell(number, "agrees", report, detail=reference.failure)
-        self._watch_gradients(number, eager, compiled, before, eager_after, args, kwargs)
+        try:
+            self._judge(number, twin_run, compiled, args, kwargs, entered)
+        except Exception as error:
+            self._tell(number, "audit failed", detail=_describe(error))
         return compiled
 
-    def _run_twin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Outcome:
-        with twin.eagerly():
-            return _run(self._original, args, kwargs)
+    def _judge(
+        self,
+        number: int,
+        twin_run: _TwinRun,
+        compiled: _Outcome,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        entered: int,
+    ) -> None:
+        eager, before = twin_run.outcome, twin_run.before
+        if compiled.error is not None or eager.error is not None:
+            self._judge_errors(number, eager, compiled)
+            return
+        if _thread.entered == entered:
+            self._tell(number, "ran eager", detail="no compiled code was entered")
+            return
+        after = twin.Snapshot(before.reached)
+        reference = EagerAgain(self._original, before, after, args, kwargs, twin_run.modes)
+        report = compare.trees(eager.result, compiled.result, "result", reference)
+        eager_state = twin_run.after.state() | twin_run.given.state()
+        report.merge(_compare_states(eager_state, after.state(), reference))
+        self._tell(number, "agrees", report, detail=reference.failure)
+        self._watch_gradients(number, twin_run, compiled, args, kwargs)
+
+    def _run_twin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _TwinRun:
+        """Run eager, and leave everything as it was."""
+        reached = twin.reach(self._original, args, kwargs)
+        before, modes = twin.Snapshot(reached), twin.Modes()
+        try:
+            given = twin.stand_ins(reached, args, kwargs)
+            with twin.eagerly(), modes.again(backward=False):
+                outcome = _run(self._original, given.args, given.kwargs)
+            after = twin.Snapshot(reached)
+        finally:
+            stuck = before.restore()
+        if stuck:
+            raise RuntimeError(
+                f"eager wrote in place to {', '.join(stuck)}, whose history can not be put back"
+            )
+        return _TwinRun(outcome, before, after, given, modes)
 
     def _judge_errors(self, number: int, eager: _Outcome, compiled: _Outcome) -> None:
         if compiled.error is not None and _is_refusal(compiled.error):
@@ -212,39 +248,51 @@ class _Auditor:
     def _watch_gradients(
         self,
         number: int,
-        eager: _Outcome,
+        twin_run: _TwinRun,
         compiled: _Outcome,
-        before: twin.Snapshot,
-        eager_after: twin.Snapshot,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
         """Compare what the program's first backward pass sends through this call."""
+        before = twin_run.before
         reached = before.reached
-        tensors = dict(reached.tensors.values())
-        inputs = gradients.edges_of(tensors)
-        twin_outputs = gradients.entries(eager.result, reached)
+        twin_outputs = gradients.entries(twin_run.outcome.result, reached)
         outputs = gradients.entries(compiled.result, reached)
         shared = [path for path in outputs if path in twin_outputs]
         if not shared:
             return
+        tensors = dict(reached.tensors.values())
+        inputs = gradients.edges_of(tensors)
+        twin_inputs = gradients.edges_of(tensors | twin_run.given.leaves)
 
         def compare_gradients(
-            arrived: dict[str, torch.Tensor], sent: dict[str, torch.Tensor]
+            arrived: dict[str, torch.Tensor], sent: dict[str, torch.Tensor], asked: set[str]
         ) -> None:
+            with _one_check_at_a_time:
+                try:
+                    self._tell(number, "agrees", *judge_gradients(arrived, sent, asked))
+                except Exception as error:
+                    self._tell(number, "audit failed", detail=f"gradients: {_describe(error)}")
+
+        def judge_gradients(
+            arrived: dict[str, torch.Tensor], sent: dict[str, torch.Tensor], asked: set[str]
+        ) -> tuple[compare.Report, list[Difference], str]:
             after = twin.Snapshot(reached)
             # Eager's graph saved tensors as eager left them, with their versions.
-            eager_after.restore()
+            twin_run.after.restore()
             try:
                 with twin.eagerly():
                     expected = gradients.of_twin(
-                        {path: twin_outputs[path] for path in shared}, inputs, arrived
+                        {path: twin_outputs[path] for path in shared}, twin_inputs, arrived
                     )
             finally:
                 after.restore()
-            reference = EagerAgain(self._original, before, after, args, kwargs, inputs, arrived)
+            reference = EagerAgain(
+                self._original, before, after, args, kwargs, twin_run.modes, arrived
+            )
+            expected = {path: grad for path, grad in expected.items() if path in asked}
             report = _compare_gradients(expected, sent, reference)
-            self._tell(number, "agrees", report, detail=reference.failure)
+            return report, [], reference.failure
 
         gradients.watch({path: outputs[path] for path in shared}, inputs, compare_gradients)
 
@@ -325,7 +373,7 @@ def _compare_gradients(
 
 def _contiguous(grad: torch.Tensor) -> torch.Tensor:
     """A gradient's strides are autograd's choice, and AccumulateGrad normalises them."""
-    return grad.contiguous()
+    return (grad.to_dense() if grad.is_sparse else grad).contiguous()
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -82,6 +82,7 @@ def prepare(folder: Path, warmed: Path | None) -> None:
 
 def clear(folder: Path) -> None:
     """Take from the TMPDIR of a child what its snippet left there; Inductor's headers stay."""
+    (folder / TEMPORARY).mkdir(exist_ok=True)
     for entry in (folder / TEMPORARY).iterdir():
         if entry.is_dir() and not entry.is_symlink():
             if not entry.name.startswith("torchinductor_"):

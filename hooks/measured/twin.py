@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 MAX_OBJECTS = 200_000
 """A call that reaches more objects than this is not shadowed, and the audit says so."""
@@ -52,6 +53,7 @@ def reach(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     """Everything that the call can reach by attribute, item, closure or global."""
     found = Reach()
     seen: set[int] = set()
+    names: collections.Counter[str] = collections.Counter()
     pending: list[tuple[str, Any]] = [("", function), ("kwargs", kwargs), ("args", args)]
     while pending:
         path, thing = pending.pop()
@@ -60,6 +62,12 @@ def reach(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         seen.add(id(thing))
         if len(seen) > MAX_OBJECTS:
             raise TooLarge(f"reaches more than {MAX_OBJECTS} objects")
+        # Two things may be reached by the same words; each needs a name of its own. A cell, a
+        # method or a function only leads to the thing that it names.
+        if not isinstance(thing, (types.CellType, types.MethodType, types.FunctionType)):
+            names[path] += 1
+            if names[path] > 1:
+                path = f"{path}#{names[path]}"
         # Reversed, so that what is yielded first is visited, and named, first.
         pending.extend(reversed(list(_visit(found, path, thing))))
     return found
@@ -471,3 +479,66 @@ def eagerly() -> Iterator[None]:
             yield
         finally:
             _thread.running = False
+
+
+@dataclasses.dataclass
+class Arguments:
+    """Arguments for a twin: those of the call, with stand-ins for tensors that have a history.
+
+    A tensor that other operations made can be written to in place, and then its history can not
+    be put back; and a backward pass from the twin would run on into the program's own graph. So
+    the twin gets a copy, behind a leaf at which its gradient is read.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: dict[str, torch.Tensor]
+    """Path of the tensor in the call -> where the gradient of its stand-in arrives."""
+    copies: dict[str, torch.Tensor]
+    """Path of the tensor in the call -> its stand-in."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What the twin left in the stand-ins."""
+        return {path: copy.detach().clone() for path, copy in self.copies.items()}
+
+
+def stand_ins(reached: Reach, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """The arguments of a call for its twin."""
+    leaves: dict[str, torch.Tensor] = {}
+    copies: dict[str, torch.Tensor] = {}
+    by_identity: dict[int, torch.Tensor] = {}
+
+    def replace(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.grad_fn is None or id(tensor) not in reached.tensors:
+            return tensor
+        if id(tensor) not in by_identity:
+            path, _ = reached.tensors[id(tensor)]
+            with torch.enable_grad():
+                leaves[path] = tensor.detach().requires_grad_()
+                copies[path] = leaves[path].clone()
+            by_identity[id(tensor)] = copies[path]
+        return by_identity[id(tensor)]
+
+    new_args, new_kwargs = tree_map_only(torch.Tensor, replace, (args, kwargs))
+    return Arguments(new_args, new_kwargs, leaves, copies)
+
+
+class Modes:
+    """Grad mode, inference mode and autocast of the caller, to be entered again later."""
+
+    def __init__(self) -> None:
+        self._grad = torch.is_grad_enabled()
+        self._autocast = [
+            (device, torch.get_autocast_dtype(device))
+            for device in ("cpu", "cuda")
+            if torch.is_autocast_enabled(device)
+        ]
+
+    @contextlib.contextmanager
+    def again(self, *, backward: bool) -> Iterator[None]:
+        """The caller's modes; with gradients where a backward pass is to follow."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.set_grad_enabled(self._grad or backward))
+            for device, dtype in self._autocast:
+                stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
+            yield
