@@ -66,11 +66,11 @@ class Values(Extension):
         super().__init__()
         self._show = show
 
-    def extendMarkdown(self, md: markdown.Markdown) -> None:  # noqa: N802 (Markdown's name)
+    def extendMarkdown(self, md: markdown.Markdown) -> None:
         show = self._show
 
         class Pattern(InlineProcessor):
-            def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802
+            def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
                 # Stashed as HTML: MkDocs checks links that Markdown made, and records are no pages.
                 # In a table's cell the filter's bar is escaped.
                 body = m["body"].replace(r"\|", "|").strip()
