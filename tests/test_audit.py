@@ -172,7 +172,7 @@ def test_an_exception_that_only_compiled_code_raises_is_a_divergence(audited):
 
     with pytest.raises(ValueError, match="no"):
         torch.compile(lambda x: x + 1, backend=broken)(torch.ones(2))
-    assert kinds(audited()) == {"exception only in compiled"}
+    assert kinds(audited()) == {"exception-only-in-compiled"}
 
 
 def test_an_exception_that_only_eager_raises_is_a_divergence(audited):
@@ -183,7 +183,7 @@ def test_an_exception_that_only_eager_raises_is_a_divergence(audited):
         return x[i]
 
     torch.compile(index, backend=swallow)(torch.ones(3), torch.tensor([0, 99]))
-    assert kinds(audited()) == {"exception only in eager"}
+    assert kinds(audited()) == {"exception-only-in-eager"}
 
 
 def test_exceptions_that_both_raise_agree(audited):

@@ -41,7 +41,9 @@ def test_what_is_missing_is_one_line_and_nothing_runs(tmp_path, monkeypatch, nam
 
 def audited(*calls: Call) -> RunRecord:
     made = a_record()
-    return msgspec.structs.replace(made, audit=Audit(made.observed, list(calls), len(calls), ""))
+    return msgspec.structs.replace(
+        made, audit=Audit(made.observed, list(calls), len(calls), False, None, "")
+    )
 
 
 def call(verdict: str, number: int = 1, index: int = 0, *differences: Difference) -> Call:

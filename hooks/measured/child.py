@@ -7,6 +7,7 @@ snippet does before that (set TORCH_LOGS, choose threads) has the effect it has 
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import wrapt
@@ -27,6 +28,8 @@ class Job(msgspec.Struct, frozen=True):
     """Limit on private memory of each process."""
     file_bytes: int
     """Limit on the size of each file it writes."""
+    fallback_random: bool = False
+    """Whether Inductor is to draw random numbers as eager does."""
 
 
 def attach(job_path: str) -> None:
@@ -41,5 +44,11 @@ def attach(job_path: str) -> None:
         from measured import audit
 
         hooks = audit.hooks(log)
+    if job.fallback_random:
+        wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
     for module, hook in hooks.items():
         wrapt.register_post_import_hook(hook, module)
+
+
+def _fall_back(config: ModuleType) -> None:
+    config.fallback_random = True

@@ -47,9 +47,9 @@ KINDS = (
     "stride",
     "requires_grad",
     "gradient",
-    "exception only in eager",
-    "exception only in compiled",
-    "exception type",
+    "exception-only-in-eager",
+    "exception-only-in-compiled",
+    "exception-type",
 )
 """What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
 

@@ -56,6 +56,12 @@ class Timed(msgspec.Struct, tag=True, frozen=True):
     samples_seconds: list[float]
 
 
+class Drew(msgspec.Struct, tag=True, frozen=True):
+    """Inductor compiled a random operation, with its own stream of random numbers."""
+
+    pid: int
+
+
 class Called(msgspec.Struct, tag=True, frozen=True):
     """A shadowed call was judged; the gradients of an earlier call add a second event."""
 
@@ -89,7 +95,7 @@ class Exited(msgspec.Struct, tag=True, frozen=True):
     status: str
 
 
-Event = Compiled | Broke | Timed | Called | Counted | Finished | Raised | Exited
+Event = Compiled | Broke | Timed | Drew | Called | Counted | Finished | Raised | Exited
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 _decoder = msgspec.json.Decoder(Event)

@@ -22,6 +22,7 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
     return {
         "torch._dynamo.utils": lambda module: listen_to_compiles(module, log),
         "torch._dynamo.output_graph": lambda module: listen_to_breaks(module, log),
+        "torch._inductor.fx_passes.replace_random": lambda module: listen_to_draws(module, log),
         "torch.utils.benchmark.utils.common": lambda module: listen_to_timings(module, log),
     }
 
@@ -133,3 +134,16 @@ def listen_to_timings(common: ModuleType, log: events.Log) -> None:
         )
 
     common.Measurement.__post_init__ = finish_and_tell
+
+
+def listen_to_draws(replace_random: ModuleType, log: events.Log) -> None:
+    """Write an event when Inductor replaces eager's random operations by its own."""
+    replace = replace_random.replace_random_passes
+
+    def replace_and_tell(*args: Any, **kwargs: Any) -> Any:
+        replaced = replace(*args, **kwargs)
+        if replaced:
+            log.write(events.Drew(os.getpid()))
+        return replaced
+
+    replace_random.replace_random_passes = replace_and_tell

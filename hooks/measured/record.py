@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised whenever a record of the old shape could be misread as one of the new."""
 
 
@@ -136,6 +136,32 @@ class Difference(msgspec.Struct, frozen=True):
     rule: str = ""
     """The value rule that decided."""
 
+    @property
+    def name(self) -> str:
+        """Kind and place in one word, the vocabulary of `diverges=`: `value`, `grad/nan`,
+        `argument/value`, `state/dtype`, `aliasing`, `rng`, `exception-only-in-eager`.
+
+        >>> Difference("nan", "gradient of args[0]", "").name
+        'grad/nan'
+        >>> Difference("value", "self.count", "").name
+        'state/value'
+        """
+        for start, place in _PLACES.items():
+            if self.path.startswith(start):
+                return f"{place}{self.kind}"
+        return f"state/{self.kind}"
+
+
+_PLACES = {
+    "call": "",
+    "result": "",
+    "random state": "",
+    "gradient of": "grad/",
+    "args": "argument/",
+    "kwargs": "argument/",
+}
+"""How a path starts -> what stands before the kind in a difference's name. Else: state."""
+
 
 class Call(msgspec.Struct, frozen=True):
     """Verdict on one shadowed call of a compiled callable."""
@@ -170,6 +196,12 @@ class Audit(msgspec.Struct, frozen=True):
     calls: list[Call]
     calls_total: int
     """Calls of compiled callables that the program made, shadowed or not."""
+    fallback_random: bool
+    """Whether Inductor was told to draw random numbers as eager does, because the observed run
+    compiled a random operation."""
+    only_random: bool | None
+    """For a declared `rng` difference: whether every call agrees once Inductor draws random
+    numbers as eager does. None where nothing of the kind is declared."""
     disturbed: str
     """Empty, or how the audited run behaved differently from the observed one."""
 

@@ -46,11 +46,8 @@ def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
         audited = None
         if observed.ending in ("finished", "raised"):
             toolchain.clear(folder)
-            audited = _audit(snippet, folder, timeout, observed)
-            if audited.disturbed:
-                # A warm cache skips work that may print, such as a warning of Inductor's lowering.
-                toolchain.prepare(folder, warmed)
-                audited = _audit(snippet, folder, timeout, observed)
+            drew = _last(seen, events.Drew) is not None
+            audited = _audit(snippet, folder, timeout, observed, warmed, drew)
     finished = _last(seen, events.Finished)
     return RunRecord(
         schema=SCHEMA,
@@ -68,10 +65,35 @@ def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
     )
 
 
-def _audit(snippet: Snippet, folder: Path, timeout: float, observed: Process) -> Audit:
-    (folder / "audit.events").unlink(missing_ok=True)
-    audited, heard = _child(snippet, "audit", folder, timeout * AUDIT_PATIENCE)
-    return audit(audited, heard, observed)
+def _audit(
+    snippet: Snippet,
+    folder: Path,
+    timeout: float,
+    observed: Process,
+    warmed: Path | None,
+    drew: bool,
+) -> Audit:
+    """Audit the snippet; with eager's random streams where it `drew`, unless `rng` is declared."""
+
+    def once(fallback_random: bool) -> Audit:
+        (folder / "audit.events").unlink(missing_ok=True)
+        limit = timeout * AUDIT_PATIENCE
+        audited, heard = _child(snippet, "audit", folder, limit, fallback_random)
+        return audit(audited, heard, observed, fallback_random)
+
+    def undisturbed(fallback_random: bool) -> Audit:
+        audited = once(fallback_random)
+        if audited.disturbed:
+            # A warm cache skips work that may print, such as a warning of Inductor's lowering.
+            toolchain.prepare(folder, warmed)
+            audited = once(fallback_random)
+        return audited
+
+    if "rng" not in (snippet.expects.diverges or ()):
+        return undisturbed(drew)
+    without = undisturbed(False)
+    agrees = {"agrees"} == {call.verdict for call in once(True).calls}
+    return msgspec.structs.replace(without, only_random=agrees)
 
 
 def _declared(snippet: Snippet) -> dict[str, object]:
@@ -108,7 +130,7 @@ def _probe(program: str, folder: Path) -> bool:
 
 
 def _child(
-    snippet: Snippet, mode: str, folder: Path, timeout: float
+    snippet: Snippet, mode: str, folder: Path, timeout: float, fallback_random: bool = False
 ) -> tuple[Process, list[events.Event]]:
     """Run the snippet once in a folder of its own below `folder`."""
     # The same name in both runs: Dynamo's and Inductor's cache keys hold the script's path.
@@ -123,6 +145,7 @@ def _child(
         events=str(folder / f"{mode}.events"),
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
+        fallback_random=fallback_random,
     )
     job_path = folder / f"{mode}.job"
     job_path.write_bytes(msgspec.json.encode(job))
@@ -186,7 +209,9 @@ def _last(log: Iterable[events.Event], kind: type) -> events.Event | None:
     return next((event for event in reversed(list(log)) if isinstance(event, kind)), None)
 
 
-def audit(audited: Process, heard: list[events.Event], observed: Process) -> Audit:
+def audit(
+    audited: Process, heard: list[events.Event], observed: Process, fallback_random: bool
+) -> Audit:
     """Verdicts from the audit child's events, and whether the audit changed what happened."""
     called = [event for event in heard if isinstance(event, events.Called)]
     pids = list(dict.fromkeys(event.pid for event in called))
@@ -197,6 +222,8 @@ def audit(audited: Process, heard: list[events.Event], observed: Process) -> Aud
             [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
         ),
         calls_total=sum(totals.values()),
+        fallback_random=fallback_random,
+        only_random=None,
         disturbed=disturbance(observed, audited),
     )
 

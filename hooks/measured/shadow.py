@@ -228,9 +228,9 @@ class _Auditor:
                 self._tell(number, "agrees", detail=f"both raise: {_describe(eager.error)}")
             return
         if eager.error is None or compiled.error is None:
-            kind = f"exception only in {'compiled' if eager.error is None else 'eager'}"
+            kind = f"exception-only-in-{'compiled' if eager.error is None else 'eager'}"
         elif type(eager.error) is not type(compiled.error):
-            kind = "exception type"
+            kind = "exception-type"
         else:
             self._tell(number, "agrees", detail=f"both raise: {_describe(eager.error)}")
             return

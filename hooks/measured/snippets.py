@@ -34,6 +34,11 @@ class Expectations(msgspec.Struct, frozen=True):
     graphs: int | None = None
     breaks: int | None = None
     recompiles: int | None = None
+    diverges: tuple[str, ...] | None = None
+    """Names of the differences (`record.Difference.name`) that the audit must find, all of them
+    and no other; `rng` alone leaves the random streams of Inductor as they are."""
+    upstream: str | None = None
+    """Where that difference is known: `pytorch#117265`, or `by-design`."""
     raises: str | None = None
     """Qualified name of the exception that ends the snippet."""
     timeout: float | None = None
@@ -154,7 +159,8 @@ def content_key(
 ) -> str:
     """Hash of all that a run depends on: equal keys mean that nothing new would be seen.
 
-    `graphs`, `breaks`, `recompiles` and `raises` are judged against a record and do not change it.
+    `graphs`, `breaks`, `recompiles` and `raises` are judged against a record and do not change it,
+    nor does `diverges`, unless the random streams are what diverges.
     """
     expects = snippet.expects
     torch_environment = sorted(
@@ -164,7 +170,7 @@ def content_key(
         SCHEMA,
         snippet.name,
         snippet.source,
-        (expects.timeout, expects.needs, expects.fresh),
+        (expects.timeout, expects.needs, expects.fresh, "rng" in (expects.diverges or ())),
         machine,
         engine,
         torch_environment,
