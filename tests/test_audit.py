@@ -550,7 +550,7 @@ def test_things_that_are_reached_by_the_same_words_have_names_of_their_own(audit
 def test_a_failure_of_the_audit_is_told_and_the_program_goes_on(audited, monkeypatch):
     from measured import compare
 
-    monkeypatch.setattr(compare, "trees", lambda *_: 1 / 0)
+    monkeypatch.setattr(compare, "places", lambda *_: 1 / 0)
     assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item() == 2
     (call,) = audited()
     assert (call.verdict, call.detail) == ("audit failed", "ZeroDivisionError: division by zero")

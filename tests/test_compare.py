@@ -21,7 +21,11 @@ class Known:
 
     exact: torch.Tensor | None = None
     spread: torch.Tensor | None = None
+    moved: torch.Tensor | bool = False
     asked: list[int] = dataclasses.field(default_factory=list)
+
+    def moves(self, path, value):
+        return self.moved
 
     def float64(self, path):
         return self.exact
@@ -45,12 +49,13 @@ def moved(values: torch.Tensor, ulps: int) -> torch.Tensor:
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 3e4])
 def test_the_limit_is_counted_in_ulp_of_the_dtype(dtype, scale):
     eager = (torch.rand(100, dtype=torch.float64) * 0.3 + 1.1).mul(scale).to(dtype)
-    assert kinds(eager, moved(eager, ULP_LIMIT)) == []
+    limit = compare.ulp_limit(dtype)
+    assert kinds(eager, moved(eager, limit)) == []
     one = eager.clone()
-    one[42:43] = moved(eager[42:43], 2 * ULP_LIMIT)
+    one[42:43] = moved(eager[42:43], 2 * limit)
     (difference,) = compare.trees(eager, one, "result").differences
     assert (difference.kind, difference.index) == ("value", "(42,)")
-    assert difference.max_ulp == pytest.approx(2 * ULP_LIMIT)
+    assert difference.max_ulp == pytest.approx(2 * limit)
 
 
 def test_a_small_value_is_judged_by_its_own_size():

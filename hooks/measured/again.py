@@ -1,4 +1,4 @@
-"""Eager once more: with float64 beside it, or with jittered operands, when a tensor asks for it."""
+"""Eager once more: with float64 beside it, with jittered operands, or just again."""
 
 from __future__ import annotations
 
@@ -9,25 +9,33 @@ from typing import Any
 
 import torch
 
-from measured import compare, gradients, twin
+from measured import gradients, modes, sight, twin
+from measured.constants import NOISE_RUNS
+from measured.reach import reach
 from measured.reference import Float64Shadow, Jitter
+from measured.snapshot import Snapshot
+from measured.undefined import Undefined
+
+_Read = Callable[[torch.Tensor], torch.Tensor]
 
 
 class EagerAgain:
-    """Further eager runs of one call, made when a tensor asks for them.
+    """Further eager runs of one call, made when a comparison asks for them.
 
-    Each starts from the state before the call and leaves the state after it. With `arrived`, it
-    goes on into the backward pass that these gradients entered by.
+    Each starts from the state before the call and leaves the state after it. Only what stands at
+    the `asked` paths is kept. With `arrived`, a run goes on into the backward pass that these
+    gradients entered by.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        before: twin.Snapshot,
-        after: twin.Snapshot,
+        before: Snapshot,
+        after: Snapshot,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        modes: twin.Modes,
+        caller: modes.Caller,
+        asked: set[str],
         arrived: dict[str, torch.Tensor] | None = None,
     ) -> None:
         self._function = function
@@ -35,11 +43,13 @@ class EagerAgain:
         self._after = after
         self._args = args
         self._kwargs = kwargs
-        self._modes = modes
+        self._caller = caller
+        self._asked = asked
         self._arrived = arrived or {}
-        self._noise: dict[str, torch.Tensor] = {}
+        self._squares: dict[str, torch.Tensor] = {}
         self._noise_runs = 0
         self.failure = ""
+        """Why eager could not be run again, where it could not."""
 
     def float64(self, path: str) -> torch.Tensor | None:
         return self._float64.get(path)
@@ -47,54 +57,111 @@ class EagerAgain:
     @functools.cached_property
     def _float64(self) -> dict[str, torch.Tensor]:
         mode = Float64Shadow()
-        return self._again(mode, mode.shadow)
+        return self._tensors(mode, mode.shadow)
 
     def noise(self, path: str, runs: int) -> torch.Tensor | None:
         while self._noise_runs < runs and not self.failure:
-            moved = self._again(Jitter(seed=self._noise_runs), _widened)
+            moved = self._tensors(Jitter(seed=self._noise_runs), _widened)
             for key, value in moved.items():
-                if key in self._plain:
-                    distance = (value - self._plain[key]).abs().nan_to_num(0.0, 0.0, 0.0)
-                    self._noise[key] = torch.maximum(self._noise.get(key, distance), distance)
+                base = self._base.get(key)
+                if base is None or base.shape != value.shape or not value.is_floating_point():
+                    continue
+                square = value.sub_(base).nan_to_num_(0.0, 0.0, 0.0).square_()
+                self._squares[key] = (
+                    self._squares[key].add_(square) if key in self._squares else square
+                )
             self._noise_runs += 1
-        return self._noise.get(path)
+        if path not in self._squares or self._noise_runs < NOISE_RUNS:
+            return None
+        return (self._squares[path] / self._noise_runs).sqrt_()
 
     @functools.cached_property
-    def _plain(self) -> dict[str, torch.Tensor]:
-        return self._again(contextlib.nullcontext(), _widened)
+    def _base(self) -> dict[str, torch.Tensor]:
+        return self._tensors(contextlib.nullcontext(), _widened)
 
-    def _again(
-        self,
-        mode: contextlib.AbstractContextManager[Any],
-        read: Callable[[torch.Tensor], torch.Tensor],
+    def moves(self, path: str, value: Any) -> torch.Tensor | bool:
+        where: torch.Tensor | bool = False
+        for again in self._repeats:
+            now = again.get(path, _ABSENT)
+            if not isinstance(value, torch.Tensor) or not isinstance(now, torch.Tensor):
+                if now is _ABSENT or type(now) is not type(value) or now != value:
+                    return True
+            elif now.shape != value.shape or now.dtype != value.dtype:
+                return True
+            else:
+                moved = _differ(value.detach(), now)
+                where = moved if where is False else where | moved
+        return where if isinstance(where, torch.Tensor) and bool(where.any()) else False
+
+    def raises_again(self, error: BaseException | None) -> bool:
+        """Whether every further run ends as the first did: with this kind of exception, or none."""
+        return all(type(again.get(_ERROR)) is type(error) for again in self._repeats)
+
+    @functools.cached_property
+    def _repeats(self) -> list[dict[str, Any]]:
+        return [self._again(mode, _same) for mode in (contextlib.nullcontext(), Undefined(seed=0))]
+
+    def _tensors(
+        self, mode: contextlib.AbstractContextManager[Any], read: _Read
     ) -> dict[str, torch.Tensor]:
-        """Run eager under `mode`; what `read` sees of every tensor of the outcome, by path."""
-        found: dict[str, torch.Tensor] = {}
-        reached = self._before.reached
-        self._before.restore()
-        try:
-            given = twin.stand_ins(reached, self._args, self._kwargs)
-            with twin.eagerly(), self._modes.again(backward=bool(self._arrived)):
-                with mode:
-                    result = self._function(*given.args, **given.kwargs)
-                for path, leaf in compare.leaves(result, "result"):
-                    if isinstance(leaf, torch.Tensor):
-                        found[path] = read(leaf.detach()).clone()
-                for path, tensor in reached.tensors.values():
-                    held = given.copies.get(path, tensor)
-                    found[path] = read(held.detach()).clone()
-                if self._arrived:
-                    outputs = gradients.entries(result, reached)
-                    edges = gradients.edges_of(dict(reached.tensors.values()) | given.leaves)
-                    with mode:
-                        sent = gradients.of_twin(outputs, edges, self._arrived)
-                    found |= {f"gradient of {p}": read(g).clone() for p, g in sent.items()}
-        except Exception as error:
+        found = self._again(mode, read)
+        error = found.pop(_ERROR)
+        if error is not None and not self.failure:
             # No reference then: floats must pass without it, and the record says why.
             self.failure = f"eager could not be run again: {type(error).__name__}: {error}"
+        return {path: value for path, value in found.items() if isinstance(value, torch.Tensor)}
+
+    def _again(self, mode: contextlib.AbstractContextManager[Any], read: _Read) -> dict[str, Any]:
+        """Run eager under `mode`: what stands at the asked paths, and the exception or None."""
+        found: dict[str, Any] = {_ERROR: None}
+        before = self._before.reached
+        self._before.restore()
+        try:
+            given = twin.stand_ins(before, self._args, self._kwargs)
+            backward = bool(self._arrived)
+            with twin.eagerly(), self._caller.again(backward=backward):
+                inputs = gradients.edges_of(dict(before.tensors.values()) | given.leaves)
+                with mode:
+                    outcome = sight.Outcome(self._function(*given.args, **given.kwargs))
+                reached = reach(self._function, given.args, given.kwargs, given.originals)
+                live = sight.live(outcome, reached, before)
+                found |= self._kept(live, read)
+                if backward:
+                    histories = before.histories | given.histories
+                    entries = gradients.entries(outcome.result, reached, histories)
+                    with mode:
+                        flow = gradients.of_twin(entries, inputs, self._arrived)
+                        sent = gradients.named(flow)
+                    found |= self._kept(sent, read)
+        except Exception as error:
+            found[_ERROR] = error
         finally:
             self._after.restore()
         return found
+
+    def _kept(self, places: dict[str, Any], read: _Read) -> dict[str, Any]:
+        return {
+            path: read(value.detach()).clone() if isinstance(value, torch.Tensor) else value
+            for path, value in places.items()
+            if path in self._asked
+        }
+
+
+_ABSENT = object()
+_ERROR = "exception"
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _differ(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    if left.layout is not torch.strided:
+        left, right = left.to_dense(), right.to_dense()
+    moved = left != right
+    if left.is_floating_point() or left.is_complex():
+        moved &= ~(left.isnan() & right.isnan())
+    return moved
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

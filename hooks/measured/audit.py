@@ -21,10 +21,10 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
 
 
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:
-    from measured import shadow
+    from measured import auditor, shadow
 
     shadow.shadow_what_dynamo_returns(eval_frame, log)
-    atexit.register(shadow.tell_total, log)
+    atexit.register(auditor.tell_total, log)
 
 
 def _count(output_graph: ModuleType) -> None:

@@ -3,28 +3,36 @@
 Integers and booleans must be equal. NaN and infinities must stand in the same places. Every
 other float element passes by the first of these rules that holds:
 
-1. it is within `ULP_LIMIT` units in the last place of eager's value, in the tensor's own dtype;
+1. it is within a few units in the last place of eager's value, in the tensor's own dtype: the
+   number is `ulp_limit(dtype)`;
 2. it is not further from a float64 run of eager than `REFERENCE_FACTOR` times eager's own
-   distance from it plus `REFERENCE_ULP` units in the last place;
-3. it is within `NOISE_FACTOR` times the noise of eager: how far eager itself moves when the float
-   operands and results of all operations move by half a unit in the last place on average.
+   distance from it plus `reference_ulp(dtype)` units in the last place;
+3. it is within `NOISE_FACTOR` times the noise of eager: the root mean square of how far eager
+   itself moves when the float operands and results of all operations move by half a unit in the
+   last place on average.
 
 Rules 2 and 3 are asked only where elements fail the rules before them, because both need eager
-to run again.
+to run again. What no rule lets pass is a difference, unless eager itself does not give that
+element again.
 
 The unit in the last place of values below the smallest normal number is that of the smallest
-normal number. Signed zeros are equal: eager itself does not keep the sign under reordering.
+normal number. Signed zeros are equal: eager itself does not keep the sign under reordering. So
+are NaN of any sign and payload.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
 
 from measured.constants import (
+    FLOAT8_ULP_LIMIT,
+    HALF_REFERENCE_ULP,
+    HALF_ULP_LIMIT,
     MORE_NOISE_RUNS,
     NOISE_FACTOR,
     NOISE_RUNS,
@@ -32,6 +40,8 @@ from measured.constants import (
     REFERENCE_ULP,
     ULP_LIMIT,
 )
+from measured.holders import Stream
+from measured.reach import is_instance_of_program
 from measured.record import RULES, Difference
 
 KINDS = (
@@ -46,7 +56,9 @@ KINDS = (
     "shape",
     "stride",
     "requires_grad",
-    "gradient",
+    "aliasing",
+    "rng",
+    "mode",
     "exception-only-in-eager",
     "exception-only-in-compiled",
     "exception-type",
@@ -61,8 +73,13 @@ class Reference(Protocol):
         """The tensor at `path` from a float64 run of eager, or None where there is none."""
 
     def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        """How far, in float64, each element of the tensor at `path` moved at most from eager's
-        value in at least `runs` runs of jittered eager; None where there is none."""
+        """Root mean square, in float64, of how far each element of the tensor at `path` moved from
+        eager's value in at least `runs` runs of jittered eager; None where there is none. A complex
+        tensor has a last dimension of two, for its parts."""
+
+    def moves(self, path: str, value: Any) -> torch.Tensor | bool:
+        """Whether eager, run again, gives something else at `path` than `value`; for a tensor of
+        unchanged shape, where (a boolean tensor)."""
 
 
 class NoReference:
@@ -74,6 +91,9 @@ class NoReference:
     def noise(self, path: str, runs: int) -> None:
         return None
 
+    def moves(self, path: str, value: Any) -> bool:
+        return False
+
 
 @dataclasses.dataclass
 class Report:
@@ -82,89 +102,212 @@ class Report:
     differences: list[Difference] = dataclasses.field(default_factory=list)
     max_ulp: float = 0.0
     rule: str = "equal"
+    """The weakest rule by which a tensor passed."""
+    unsettled: list[str] = dataclasses.field(default_factory=list)
+    """Paths at which eager does not give the same again, so that nothing can be said."""
 
     def merge(self, other: Report) -> None:
         self.differences += other.differences
         self.max_ulp = max(self.max_ulp, other.max_ulp)
         self.rule = max(self.rule, other.rule, key=RULES.index)
+        self.unsettled += other.unsettled
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    """A place in a tree that has parts: the type of what stands there, and its keys."""
+
+    type: str
+    keys: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Thing:
+    """An object that is not looked into: only which one it is, or what kind, can be told."""
+
+    type: str
+    known_as: str | None
+    """Path of the object before the call, where it is one that was there already."""
+
+
+def nodes(tree: Any, path: str) -> dict[str, Any]:
+    """Path -> leaf, or `Inner`, of dicts, lists, tuples, named tuples, dataclasses and objects of
+    the program, depth first. A place that leads back to itself is a leaf there."""
+    found: dict[str, Any] = {}
+    _collect(tree, path, found, ())
+    return found
 
 
 def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Depth-first (path, leaf) of dicts, lists, tuples, named tuples and dataclasses."""
-    children = _children(tree)
+    """(path, leaf) of a tree, depth first."""
+    yield from ((p, leaf) for p, leaf in nodes(tree, path).items() if not isinstance(leaf, Inner))
+
+
+def _collect(tree: Any, path: str, found: dict[str, Any], above: tuple[int, ...]) -> None:
+    children = None if id(tree) in above else _children(tree)
     if children is None:
-        yield path, tree
+        found[path] = tree
         return
+    found[path] = Inner(_name(tree), tuple(suffix for suffix, _ in children))
     for suffix, child in children:
-        yield from leaves(child, path + suffix)
+        _collect(child, path + suffix, found, (*above, id(tree)))
 
 
 def _children(tree: Any) -> list[tuple[str, Any]] | None:
+    if isinstance(tree, (torch.Tensor, type)):
+        return None
     if isinstance(tree, Mapping):
         return [(f"[{key!r}]", tree[key]) for key in tree]
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return [(f".{name}", getattr(tree, name)) for name in tree._fields]
     if isinstance(tree, (list, tuple)):
         return [(f"[{index}]", item) for index, item in enumerate(tree)]
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if isinstance(tree, (set, frozenset)):
+        return [(f".has({item!r})", True) for item in sorted(tree, key=repr) if _is_plain(item)]
+    if dataclasses.is_dataclass(tree):
         return [(f".{f.name}", getattr(tree, f.name, None)) for f in dataclasses.fields(tree)]
+    if is_instance_of_program(tree) and hasattr(tree, "__dict__"):
+        return [(f".{name}", value) for name, value in vars(tree).items()]
     return None
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (int, float, complex, str, bytes, bool, type(None)))
+
+
+def is_value(value: Any) -> bool:
+    """Whether two of its kind are the same when they are equal."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return True
+    return _is_plain(value) or isinstance(value, (Stream, Inner, *_CONSTANTS))
 
 
 def trees(eager: Any, compiled: Any, path: str, reference: Reference | None = None) -> Report:
     """Compare two results: Python types, structure, and every leaf."""
+    return places(nodes(eager, path), nodes(compiled, path), reference)
+
+
+def places(
+    eager: Mapping[str, Any], compiled: Mapping[str, Any], reference: Reference | None = None
+) -> Report:
+    """Compare what stands at each path: leaves, `Inner` places, random streams."""
     reference = reference or NoReference()
     report = Report()
-    if type(eager) is not type(compiled):
-        report.differences.append(
-            Difference(
-                kind="type",
-                path=path,
-                message=f"eager gives {_name(eager)}, compiled gives {_name(compiled)}",
-            )
-        )
-        return report
-    mine, theirs = _children(eager), _children(compiled)
-    if mine is None or theirs is None:
-        report.merge(_leaf(eager, compiled, path, reference))
-        return report
-    if [suffix for suffix, _ in mine] != [suffix for suffix, _ in theirs]:
-        report.differences.append(
-            Difference(
-                kind="structure",
-                path=path,
-                message=f"eager has {_keys(mine)}, compiled has {_keys(theirs)}",
-            )
-        )
-        return report
-    for (suffix, left), (_, right) in zip(mine, theirs, strict=True):
-        report.merge(trees(left, right, path + suffix, reference))
+    reported: list[str] = []
+    for path in [*eager, *(path for path in compiled if path not in eager)]:
+        if any(path.startswith(above) for above in reported):
+            continue
+        found = _place(eager, compiled, path, reference)
+        if any(difference.kind in ("type", "structure") for difference in found.differences):
+            reported.append(path)
+        report.merge(found)
     return report
+
+
+def _place(
+    eager: Mapping[str, Any], compiled: Mapping[str, Any], path: str, reference: Reference
+) -> Report:
+    if path not in eager or path not in compiled:
+        message = f"only in {'eager' if path in eager else 'compiled'}"
+        there = {
+            "eager": _shown(eager[path]) if path in eager else "absent",
+            "compiled": _shown(compiled[path]) if path in compiled else "absent",
+        }
+        return _unless_moves(
+            Difference("structure", path, message, **there), eager.get(path), reference
+        )
+    left, right = eager[path], compiled[path]
+    if isinstance(left, Inner) and isinstance(right, Inner):
+        return _inner(left, right, path, reference)
+    if type(left) is not type(right):
+        if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+            message = f"eager gives {_name(left)}, compiled gives {_name(right)}"
+        else:
+            message = f"eager gives {_shown(left)}, compiled gives {_shown(right)}"
+        return _unless_moves(Difference("type", path, message), left, reference)
+    return _leaf(left, right, path, reference)
+
+
+def _inner(left: Inner, right: Inner, path: str, reference: Reference) -> Report:
+    if left.type != right.type:
+        message = f"eager gives {left.type}, compiled gives {right.type}"
+        return _unless_moves(Difference("type", path, message), left, reference)
+    if left.keys != right.keys:
+        message = f"eager has {_keys(left)}, compiled has {_keys(right)}"
+        return _unless_moves(Difference("structure", path, message), left, reference)
+    return Report()
+
+
+def _unless_moves(difference: Difference, value: Any, reference: Reference) -> Report:
+    if reference.moves(difference.path, value) is False:
+        return Report([difference])
+    return Report(unsettled=[difference.path])
 
 
 def _name(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
-def _keys(children: list[tuple[str, Any]]) -> str:
-    return ", ".join(suffix for suffix, _ in children[:8]) or "nothing"
+def _shown(value: Any) -> str:
+    if isinstance(value, (Inner, Thing)):
+        return value.type
+    return repr(value)[:80] if _is_plain(value) else _name(value)
+
+
+def _keys(inner: Inner) -> str:
+    return ", ".join(inner.keys[:8]) or "nothing"
 
 
 def _leaf(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
+    numpy = sys.modules.get("numpy")
     if isinstance(eager, torch.Tensor):
         return tensors(eager, compiled, path, reference)
-    report = Report()
+    if numpy is not None and isinstance(eager, (numpy.ndarray, numpy.generic)):
+        return _arrays(eager, compiled, path, reference)
     if isinstance(eager, float):
         # A Python float is a float64: the same rules hold for it.
         pair = (torch.tensor(value, dtype=torch.float64) for value in (eager, compiled))
-        report.merge(_floats(*pair, path, reference))
-    elif isinstance(eager, (int, str, bytes, bool, complex, type(None))) and eager != compiled:
-        report.differences.append(
-            Difference(
-                kind="value", path=path, message="", eager=repr(eager), compiled=repr(compiled)
-            )
-        )
-    return report
+        return _floats(*pair, path, reference)
+    if isinstance(eager, Stream):
+        message = "the two leave the random stream in different states"
+        difference = Difference("rng", path, message)
+        return Report() if eager == compiled else _unless_moves(difference, eager, reference)
+    if isinstance(eager, Thing) or _is_plain(eager) or isinstance(eager, _CONSTANTS):
+        if eager == compiled:
+            return Report()
+        shown = [
+            f"the object that was {value.known_as}"
+            if isinstance(value, Thing) and value.known_as
+            else _shown(value)
+            if isinstance(value, Thing)
+            else repr(value)[:200]
+            for value in (eager, compiled)
+        ]
+        difference = Difference("value", path, "", eager=shown[0], compiled=shown[1])
+        return _unless_moves(difference, eager, reference)
+    return Report()
+
+
+_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def _arrays(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
+    """NumPy's arrays, as tensors where torch has their dtype."""
+    if eager.dtype != compiled.dtype:
+        message = f"eager has dtype {eager.dtype}, compiled has {compiled.dtype}"
+        return _unless_moves(Difference("dtype", path, message), eager, reference)
+    try:
+        pair = [torch.from_numpy(array.copy()) for array in (_array(eager), _array(compiled))]
+    except TypeError:  # Text, objects, dates.
+        same = eager.shape == compiled.shape and bool((eager == compiled).all())
+        difference = Difference("value", path, "the arrays differ")
+        return Report() if same else _unless_moves(difference, eager, reference)
+    return tensors(*pair, path, reference)
+
+
+def _array(value: Any) -> Any:
+    return value if hasattr(value, "setflags") and value.ndim else value.reshape(())[...]
 
 
 def tensors(
@@ -173,36 +316,39 @@ def tensors(
     """Compare two tensors: metadata first, then every element."""
     reference = reference or NoReference()
     report = Report()
-    facts = ["dtype", "device", "layout", "shape", "requires_grad"]
-    for fact in facts:
+    for fact in ("dtype", "device", "layout", "shape", "requires_grad"):
         left, right = getattr(eager, fact), getattr(compiled, fact)
         if left != right:
             report.differences.append(
-                Difference(
-                    kind=fact,
-                    path=path,
-                    message=f"eager has {fact} {_fact(left)}, compiled has {_fact(right)}",
-                    shape=str(tuple(eager.shape)),
-                    dtype=str(eager.dtype),
+                _metadata(
+                    fact,
+                    eager,
+                    path,
+                    f"eager has {fact} {_fact(left)}, compiled has {_fact(right)}",
                 )
             )
     if any(difference.kind != "requires_grad" for difference in report.differences):
+        if reference.moves(path, eager) is True:
+            return Report(unsettled=[path])
         return report
-    if eager.layout is torch.strided:
-        left, right = _observable_strides(eager), _observable_strides(compiled)
-        if left != right:
-            report.differences.append(
-                Difference(
-                    kind="stride",
-                    path=path,
-                    message=f"eager has strides {eager.stride()}, compiled has {compiled.stride()}",
-                    shape=str(tuple(eager.shape)),
-                    dtype=str(eager.dtype),
-                )
+    if eager.layout is torch.strided and _observable_strides(eager) != _observable_strides(
+        compiled
+    ):
+        report.differences.append(
+            _metadata(
+                "stride",
+                eager,
+                path,
+                f"eager has strides {eager.stride()}, compiled has {compiled.stride()}",
             )
+        )
     with torch.no_grad():
         report.merge(_values(_plain(eager), _plain(compiled), path, reference))
     return report
+
+
+def _metadata(kind: str, eager: torch.Tensor, path: str, message: str) -> Difference:
+    return Difference(kind, path, message, shape=str(tuple(eager.shape)), dtype=str(eager.dtype))
 
 
 def _fact(value: Any) -> str:
@@ -222,6 +368,8 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
     return tensor.resolve_conj().resolve_neg()
 
 
@@ -238,6 +386,12 @@ class _Parts:
     def noise(self, path: str, runs: int) -> torch.Tensor | None:
         return self._whole.noise(path, runs)
 
+    def moves(self, path: str, value: Any) -> torch.Tensor | bool:
+        moved = self._whole.moves(path, torch.view_as_complex(value))
+        if isinstance(moved, torch.Tensor):
+            return moved.unsqueeze(-1).expand(*moved.shape, 2)
+        return moved
+
 
 def _values(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference) -> Report:
     if eager.dtype.is_complex:
@@ -245,15 +399,18 @@ def _values(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
         return _floats(torch.view_as_real(eager), torch.view_as_real(compiled), path, parts)
     if eager.dtype.is_floating_point:
         return _floats(eager, compiled, path, reference)
-    report = Report()
     wrong = eager != compiled
+    if not bool(wrong.any()):
+        return Report()
+    report = Report()
+    wrong = _settled(wrong, path, eager, reference, report)
     if bool(wrong.any()):
-        index, count = _first(wrong), int(wrong.sum())
+        index = _unravelled(int(wrong.flatten().to(torch.uint8).argmax()), eager.shape)
         report.differences.append(
             Difference(
                 kind="value",
                 path=path,
-                message=_elements(count, wrong.numel()),
+                message=_elements(int(wrong.sum()), wrong.numel()),
                 shape=str(tuple(eager.shape)),
                 dtype=str(eager.dtype),
                 index=str(index),
@@ -265,83 +422,201 @@ def _values(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
     return report
 
 
+def _settled(
+    wrong: torch.Tensor, path: str, eager: torch.Tensor, reference: Reference, report: Report
+) -> torch.Tensor:
+    """`wrong` without the elements that eager itself does not give again."""
+    moved = reference.moves(path, eager)
+    if moved is False:
+        return wrong
+    if moved is True:
+        moved = torch.ones_like(wrong)
+    left = wrong & ~moved.view(wrong.shape)
+    if not torch.equal(left, wrong):
+        report.unsettled.append(path)
+    return left
+
+
+@dataclasses.dataclass
+class _Suspects:
+    """The elements of a float tensor that fail rule 1, or are not both finite."""
+
+    places: torch.Tensor
+    """Their flat indices."""
+    eager: torch.Tensor
+    compiled: torch.Tensor
+    """Their values, float64."""
+
+
+CHUNK = 1 << 22
+"""Elements compared at once: the comparison of a large tensor must not need several times its
+memory in float64."""
+
+
+def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects]:
+    """Largest finite difference in ULP, and the elements that rule 1 does not let pass."""
+    limit, worst = ulp_limit(eager.dtype), 0.0
+    places: list[torch.Tensor] = []
+    left_flat, right_flat = eager.reshape(-1), compiled.reshape(-1)
+    for start in range(0, left_flat.numel(), CHUNK):
+        left, right = (t[start : start + CHUNK] for t in (left_flat, right_flat))
+        left, right = left.to(torch.float64), right.to(torch.float64)
+        in_ulp = (right - left).abs_().div_(ulp(left, eager.dtype))
+        # Infinities of the same sign and NaN on both sides are equal.
+        in_ulp.masked_fill_((left == right) | (left.isnan() & right.isnan()), 0.0)
+        finite = in_ulp[in_ulp.isfinite()]
+        worst = max(worst, float(finite.max()) if finite.numel() else 0.0)
+        places.append(torch.nonzero(~(in_ulp <= limit)).flatten() + start)
+    found = torch.cat(places)
+    return worst, _Suspects(
+        found, left_flat[found].to(torch.float64), right_flat[found].to(torch.float64)
+    )
+
+
 def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: Reference) -> Report:
     report = Report()
     # torch.equal first: it needs no temporaries, and most tensors are equal.
-    if eager.numel() == 0 or torch.equal(eager, compiled):
+    if eager.numel() == 0 or _equal(eager, compiled):
         return report
     dtype = eager.dtype
-    left, right = eager.to(torch.float64), compiled.to(torch.float64)
-    if (special := _special(left, right, path, dtype)) is not None:
-        report.differences.append(special)
-        report.rule = "none"
+    report.max_ulp, found = _scan(eager, compiled)
+    if report.max_ulp > 0:
+        report.rule = "ulp"
+    if not found.places.numel():
         return report
-    finite = torch.isfinite(left)
-    distance = torch.where(finite, (right - left).abs(), 0.0)
-    in_ulp = distance / ulp(left, dtype)
-    report.max_ulp = float(in_ulp.nan_to_num(0.0).max())
-    if report.max_ulp == 0.0:
-        return report
-    report.rule = "ulp"
-    wrong = in_ulp > ULP_LIMIT
-    if not bool(wrong.any()):
-        return report
-    precise = reference.float64(path)
+    wrong = torch.ones_like(found.places, dtype=torch.bool)
+    special = ~(found.eager.isfinite() & found.compiled.isfinite())
+    distance = (found.compiled - found.eager).abs()
+    unit = ulp(found.eager, dtype)
+
+    def at(whole: torch.Tensor | None) -> torch.Tensor | None:
+        return None if whole is None else whole.reshape(-1)[found.places].to(torch.float64)
+
+    precise = at(reference.float64(path))
     if precise is not None:
-        precise = precise.to(torch.float64)
-        allowed = REFERENCE_FACTOR * (left - precise).abs() + REFERENCE_ULP * ulp(left, dtype)
+        allowed = REFERENCE_FACTOR * (found.eager - precise).abs() + reference_ulp(dtype) * unit
         # A reference that is not finite where eager is says nothing about that element.
-        wrong &= ~(torch.isfinite(precise) & ((right - precise).abs() <= allowed))
+        near = torch.isfinite(precise) & ((found.compiled - precise).abs() <= allowed)
+        wrong &= special | ~near
         if not bool(wrong.any()):
             report.rule = "float64"
             return report
+    noise = None
     for runs in (NOISE_RUNS, NOISE_RUNS + MORE_NOISE_RUNS):
-        noise = reference.noise(path, runs)
+        if not bool((wrong & ~special).any()):
+            break
+        noise = at(reference.noise(path, runs))
         if noise is None:
             break
-        wrong &= ~(distance <= NOISE_FACTOR * noise)
+        wrong &= special | ~(distance <= NOISE_FACTOR * noise)
         if not bool(wrong.any()):
             report.rule = "noise"
             return report
-    report.rule = "none"
-    worst = torch.where(wrong, in_ulp, -1.0).flatten().argmax()
-    index = tuple(int(i) for i in torch.unravel_index(worst, left.shape))
-    relative = distance / left.abs().clamp_min(torch.finfo(dtype).tiny)
-    report.differences.append(
-        Difference(
-            kind="value",
-            path=path,
-            message=_elements(int(wrong.sum()), wrong.numel()),
-            shape=str(tuple(eager.shape)),
-            dtype=str(dtype),
-            index=str(index),
-            eager=repr(float(left[index])),
-            compiled=repr(float(right[index])),
-            float64="" if precise is None else repr(float(precise[index])),
-            max_absolute=float(distance.max()),
-            max_relative=float(relative.max()),
-            max_ulp=report.max_ulp,
-            rule=_rejection(precise, noise, index),
+    moved = reference.moves(path, eager)
+    if moved is not False:
+        still = (
+            wrong & ~moved.reshape(-1)[found.places]
+            if moved is not True
+            else torch.zeros_like(wrong)
         )
+        if not torch.equal(still, wrong):
+            report.unsettled.append(path)
+        wrong = still
+    if not bool(wrong.any()):
+        return report
+    report.rule = "none"
+    report.differences.append(
+        _float_difference(eager, found, wrong, special, precise, noise, path, report.max_ulp)
     )
     return report
 
 
-def _rejection(
-    precise: torch.Tensor | None, noise: torch.Tensor | None, index: tuple[int, ...]
-) -> str:
+def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
+    try:
+        return torch.equal(left, right)
+    except RuntimeError:  # Not implemented for every float8 type.
+        return False
+
+
+def _float_difference(
+    eager: torch.Tensor,
+    found: _Suspects,
+    wrong: torch.Tensor,
+    special: torch.Tensor,
+    precise: torch.Tensor | None,
+    noise: torch.Tensor | None,
+    path: str,
+    max_ulp: float,
+) -> Difference:
+    """The worst element that no rule let pass, and how many there are."""
+    dtype = eager.dtype
+    in_ulp = (found.compiled - found.eager).abs() / ulp(found.eager, dtype)
+    if bool((wrong & special).any()):
+        worst = int((wrong & special).to(torch.uint8).argmax())
+        is_nan = found.eager[worst].isnan() != found.compiled[worst].isnan()
+        kind, count = ("nan" if bool(is_nan) else "inf"), int((wrong & special).sum())
+    else:
+        worst = int(torch.where(wrong, in_ulp, -1.0).argmax())
+        kind, count = "value", int(wrong.sum())
+    index = _unravelled(int(found.places[worst]), eager.shape)
+    relative = (found.compiled - found.eager).abs() / found.eager.abs().clamp_min(
+        torch.finfo(dtype).tiny
+    )
+    sizes = (
+        {
+            "max_absolute": float(torch.where(wrong, found.compiled - found.eager, 0).abs().max()),
+            "max_relative": float(torch.where(wrong, relative, 0).max()),
+            "max_ulp": max_ulp,
+        }
+        if kind == "value"
+        else {}
+    )
+    return Difference(
+        kind=kind,
+        path=path,
+        message=_elements(count, eager.numel()),
+        shape=str(tuple(eager.shape)),
+        dtype=str(dtype),
+        index=str(index),
+        eager=repr(float(found.eager[worst])),
+        compiled=repr(float(found.compiled[worst])),
+        float64="" if precise is None else repr(float(precise[worst])),
+        rule=_rejection(
+            dtype,
+            None if precise is None else float(precise[worst]),
+            None if noise is None else float(noise[worst]),
+        )
+        if kind == "value"
+        else "NaN and infinities must stand in the same places",
+        **sizes,
+    )
+
+
+def _rejection(dtype: torch.dtype, precise: float | None, noise: float | None) -> str:
     """Why no rule let an element pass."""
-    parts = [f"more than {ULP_LIMIT} ULP from eager"]
+    parts = [f"more than {ulp_limit(dtype)} ULP from eager"]
     if precise is not None:
         parts.append(
-            f"more than {REFERENCE_FACTOR} times eager's own distance plus {REFERENCE_ULP} ULP "
-            "from a float64 run of eager"
+            f"more than {REFERENCE_FACTOR} times eager's own distance plus "
+            f"{reference_ulp(dtype)} ULP from a float64 run of eager"
         )
     if noise is not None:
-        parts.append(f"more than {NOISE_FACTOR} times eager's noise of {float(noise[index]):.3g}")
+        parts.append(f"more than {NOISE_FACTOR} times eager's noise of {noise:.3g}")
     if precise is None and noise is None:
         parts.append("and eager could not be run again")
     return ", ".join(parts)
+
+
+def ulp_limit(dtype: torch.dtype) -> int:
+    """Units in the last place that rule 1 lets pass."""
+    if dtype in (torch.float32, torch.float64):
+        return ULP_LIMIT
+    return HALF_ULP_LIMIT if dtype in (torch.float16, torch.bfloat16) else FLOAT8_ULP_LIMIT
+
+
+def reference_ulp(dtype: torch.dtype) -> int:
+    """Units in the last place that rule 2 allows beyond its multiple of eager's distance."""
+    return REFERENCE_ULP if dtype in (torch.float32, torch.float64) else HALF_REFERENCE_ULP
 
 
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -351,40 +626,13 @@ def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     numbers themselves: denormals are evenly spaced.
     """
     info = torch.finfo(dtype)
-    magnitude = values.abs().clamp_min(info.tiny)
+    magnitude = values.abs().clamp_min_(info.tiny)
     _, exponent = torch.frexp(magnitude)
     return torch.ldexp(torch.full_like(magnitude, info.eps), exponent - 1)
 
 
-def _special(
-    left: torch.Tensor, right: torch.Tensor, path: str, dtype: torch.dtype
-) -> Difference | None:
-    """NaN and infinities must stand in the same places, infinities with the same sign."""
-    for kind, wrong in (
-        ("nan", left.isnan() != right.isnan()),
-        ("inf", (left.isinf() | right.isinf()) & (left != right)),
-    ):
-        # Where one side is NaN the other test already spoke.
-        wrong &= ~(left.isnan() & right.isnan())
-        if bool(wrong.any()):
-            index = _first(wrong)
-            return Difference(
-                kind=kind,
-                path=path,
-                message=_elements(int(wrong.sum()), wrong.numel()),
-                shape=str(tuple(left.shape)),
-                dtype=str(dtype),
-                index=str(index),
-                eager=repr(float(left[index])),
-                compiled=repr(float(right[index])),
-                rule="NaN and infinities must stand in the same places",
-            )
-    return None
-
-
-def _first(mask: torch.Tensor) -> tuple[int, ...]:
-    flat = mask.flatten().to(torch.uint8).argmax()
-    return tuple(int(i) for i in torch.unravel_index(flat, mask.shape))
+def _unravelled(flat: int, shape: torch.Size) -> tuple[int, ...]:
+    return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), shape)) if shape else ()
 
 
 def _elements(count: int, total: int) -> str:

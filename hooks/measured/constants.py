@@ -1,13 +1,23 @@
 """The constants of the rules, in one place, so that pages can quote what the code uses."""
 
 ULP_LIMIT = 16
-"""Rule 1: elements this close to eager, in units in the last place, are the same."""
+"""Rule 1: float32 and float64 elements this close to eager, in units in the last place, are the
+same."""
+
+HALF_ULP_LIMIT = 2
+"""Rule 1 for float16 and bfloat16, whose last place is coarse."""
+
+FLOAT8_ULP_LIMIT = 1
+"""Rule 1 for the float8 types: the neighbour."""
 
 REFERENCE_FACTOR = 2
 """Rule 2: how many times eager's own distance from float64 the compiled value may be away."""
 
 REFERENCE_ULP = 4
 """Rule 2: what is allowed on top, in units in the last place."""
+
+HALF_REFERENCE_ULP = 1
+"""Rule 2: what is allowed on top for types of 16 bits and fewer."""
 
 NOISE_FACTOR = 10
 """Rule 3: how many times eager's own rounding noise the compiled value may be away."""

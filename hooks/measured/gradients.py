@@ -8,26 +8,60 @@ so that no tensor of the program looks different to it, to Dynamo or to AOTAutog
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from measured import compare, twin
+from measured import compare
+from measured.reach import Reach
 
 Node = Any
 Edge = tuple[Node, int]
 
 
-def entries(result: Any, reached: twin.Reach) -> dict[str, torch.Tensor]:
-    """Outputs that a backward pass can enter this call through, by path."""
-    return {
-        path: leaf
-        for path, leaf in compare.leaves(result, "result")
-        if isinstance(leaf, torch.Tensor)
-        and leaf.grad_fn is not None
-        and id(leaf) not in reached.tensors
-    }
+class Entry(NamedTuple):
+    """A place by which a backward pass enters a call."""
+
+    edge: Edge
+    dtype: torch.dtype
+
+
+@dataclasses.dataclass
+class Flow:
+    """The gradients of one call in one backward pass, by path."""
+
+    arrived: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    """What reached each output from outside of the call."""
+    sent: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    """What the call contributes to the gradient of each input."""
+    inner: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    """What one output of the call contributes to the gradient of another."""
+    asked: set[str] = dataclasses.field(default_factory=set)
+    """Inputs whose gradient the pass was asked for."""
+    ambiguous: set[str] = dataclasses.field(default_factory=set)
+    """Inputs that another call sends to by the same node, such as a cast that autocast cached."""
+
+
+def entries(result: Any, reached: Reach, histories: dict[int, Any]) -> dict[str, Entry]:
+    """Where a backward pass can enter this call: outputs, and tensors that it wrote or stored.
+
+    `reached` is what the call reaches when it is over; `histories` maps the identity of each tensor
+    that was there before to its `grad_fn` then.
+    """
+    found: dict[str, Entry] = {}
+    seen: set[Edge] = set()
+    for path, tensor in (*compare.leaves(result, "result"), *reached.tensors.values()):
+        if not isinstance(tensor, torch.Tensor) or tensor.grad_fn is None:
+            continue
+        if histories.get(id(tensor)) is tensor.grad_fn:
+            continue  # It is what it was.
+        edge = (tensor.grad_fn, tensor.output_nr)
+        if edge not in seen:
+            seen.add(edge)
+            found[path] = Entry(edge, tensor.dtype)
+    return found
 
 
 def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
@@ -40,38 +74,44 @@ def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
     return edges
 
 
-def boundary(outputs: list[torch.Tensor], inputs: dict[Edge, str]) -> list[tuple[Node, int, str]]:
-    """Where the graph behind `outputs` meets `inputs`: (node, index into its inputs, path)."""
-    found: list[tuple[Node, int, str]] = []
-    pending = [output.grad_fn for output in outputs]
+class _Crossing(NamedTuple):
+    """Where the graph of a call meets an input, or an output, of the call."""
+
+    node: Node
+    index: int
+    """Which of the node's edges."""
+    path: str
+    is_input: bool
+
+
+def _crossings(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> list[_Crossing]:
+    found: list[_Crossing] = []
+    inner = {entry.edge: path for path, entry in outputs.items()}
+    pending = [entry.edge[0] for entry in outputs.values()]
     seen: set[Node] = set()
     while pending:
         node = pending.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        for index, (following, number) in enumerate(node.next_functions):
-            path = inputs.get((following, number))
-            if path is not None:
-                found.append((node, index, path))
-            elif following is not None:
-                pending.append(following)
+        for index, edge in enumerate(node.next_functions):
+            if edge in inputs:
+                found.append(_Crossing(node, index, inputs[edge], True))
+                continue
+            if edge in inner:
+                found.append(_Crossing(node, index, inner[edge], False))
+            pending.append(edge[0])
     return found
 
 
 def watch(
-    outputs: dict[str, torch.Tensor],
+    outputs: dict[str, Entry],
     inputs: dict[Edge, str],
-    done: Callable[[dict[str, torch.Tensor], dict[str, torch.Tensor], set[str]], None],
+    started: Callable[[], None],
+    done: Callable[[Flow], None],
 ) -> None:
-    """Call `done(arrived, sent)` after the first backward pass through `outputs`.
-
-    `arrived` maps the path of an output to the gradient that reached it, `sent` the path of an
-    input to the sum of what this call contributes to its gradient. Inputs whose gradient the pass
-    was not asked for are left out of both sides by `asked`.
-    """
-    arrived: dict[str, torch.Tensor] = {}
-    sent: dict[str, torch.Tensor] = {}
+    """Call `started()` when the first backward pass enters by `outputs`, `done(flow)` after it."""
+    flow = Flow()
     handles: list[Any] = []
     asked: dict[str, bool | None] = {}
     waiting = False
@@ -80,11 +120,10 @@ def watch(
         for handle in handles:
             handle.remove()
         # Where the engine can not say, what was sent tells.
-        done(
-            arrived,
-            sent,
-            {path for path, yes in asked.items() if yes or (yes is None and path in sent)},
-        )
+        flow.asked = {
+            path for path, yes in asked.items() if yes or (yes is None and path in flow.sent)
+        }
+        done(flow)
 
     def on_arrival(path: str, number: int) -> Callable[[Any], None]:
         def hook(grads: tuple[torch.Tensor | None, ...]) -> None:
@@ -93,15 +132,17 @@ def watch(
                 waiting = True
                 asked.update((path, _is_asked(node)) for (node, _), path in inputs.items())
                 torch.autograd.Variable._execution_engine.queue_callback(finish)
-            if (grad := grads[number]) is not None and path not in arrived:
-                arrived[path] = grad.detach().clone()
+                started()
+            if (grad := grads[number]) is not None and path not in flow.arrived:
+                inner = flow.inner.get(path)
+                flow.arrived[path] = (grad if inner is None else grad - inner).detach().clone()
 
         return hook
 
-    for path, output in outputs.items():
-        handles.append(output.grad_fn.register_prehook(on_arrival(path, output.output_nr)))
-    for node, index, path in boundary(list(outputs.values()), inputs):
-        handles.append(node.register_hook(_collect(sent, index, path)))
+    for path, entry in outputs.items():
+        node, number = entry.edge
+        handles.append(node.register_prehook(on_arrival(path, number)))
+    handles += _listen(_crossings(outputs, inputs), flow)
 
 
 def _is_asked(node: Node) -> bool | None:
@@ -112,52 +153,91 @@ def _is_asked(node: Node) -> bool | None:
         return None
 
 
-def _collect(sent: dict[str, torch.Tensor], index: int, path: str) -> Callable[[Any, Any], None]:
-    """A hook for a node that adds what leaves it by one of its edges to `sent`."""
+_CLAIMS = "calls that this node is part of"
 
+
+def _listen(crossings: list[_Crossing], flow: Flow) -> list[Any]:
+    """Hooks on nodes that add what leaves by an edge to the flow."""
+    handles = []
+    for node, index, path, is_input in crossings:
+        claims = node.metadata.setdefault(_CLAIMS, [])
+        for other, others_path in claims:
+            if other is not flow.ambiguous:
+                other.add(others_path)
+                flow.ambiguous.add(path)
+        claims.append((flow.ambiguous, path))
+        target = flow.sent if is_input else flow.inner
+        handles.append(node.register_hook(_collect(target, index, path)))
+    return handles
+
+
+def _collect(sums: dict[str, torch.Tensor], index: int, path: str) -> Callable[[Any, Any], None]:
     def hook(into: tuple[torch.Tensor | None, ...], _from: Any) -> None:
         if (grad := into[index]) is not None:
             grad = grad.detach()
-            sent[path] = sent[path] + grad if path in sent else grad.clone()
+            sums[path] = sums[path] + grad if path in sums else grad.clone()
 
     return hook
 
 
 def of_twin(
-    outputs: dict[str, torch.Tensor],
-    inputs: dict[Edge, str],
-    arrived: dict[str, torch.Tensor],
-) -> dict[str, torch.Tensor]:
-    """What the eager twin's backward sends into the same inputs for the same arriving gradients."""
-    sent: dict[str, torch.Tensor] = {}
-    met = {path for _, _, path in boundary(list(outputs.values()), inputs)}
+    outputs: dict[str, Entry], inputs: dict[Edge, str], arrived: dict[str, torch.Tensor]
+) -> Flow:
+    """What the eager twin's backward does with the same gradients arriving from outside."""
+    flow = Flow(arrived=arrived)
+    crossings = _crossings(outputs, inputs)
+    met = {path for _, _, path, is_input in crossings if is_input}
     edges = [edge for edge, path in inputs.items() if path in met]
-    if not edges:
-        return sent
-    with _listening(outputs, inputs, sent), torch.enable_grad():
-        roots = [outputs[path] for path in arrived]
+    roots = [path for path in arrived if path in outputs]
+    if not edges or not roots:
+        return flow
+    with _listening(crossings, flow), torch.enable_grad():
         torch.autograd.grad(
-            roots,
+            [torch.autograd.graph.GradientEdge(*outputs[path].edge) for path in roots],
             [torch.autograd.graph.GradientEdge(*edge) for edge in edges],
-            grad_outputs=[
-                grad.to(root.dtype) for grad, root in zip(arrived.values(), roots, strict=True)
-            ],
+            grad_outputs=[arrived[path].to(outputs[path].dtype) for path in roots],
             allow_unused=True,
             retain_graph=True,
         )
-    return sent
+    return flow
 
 
 @contextlib.contextmanager
-def _listening(
-    outputs: dict[str, torch.Tensor], inputs: dict[Edge, str], sent: dict[str, torch.Tensor]
-) -> Iterator[None]:
-    handles = [
-        node.register_hook(_collect(sent, index, path))
-        for node, index, path in boundary(list(outputs.values()), inputs)
-    ]
+def _listening(crossings: list[_Crossing], flow: Flow) -> Iterator[None]:
+    handles = _listen(crossings, flow)
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def named(flow: Flow) -> dict[str, torch.Tensor]:
+    """The gradients that the call made, by the paths that differences name."""
+    return {f"gradient of {path}": _dense(grad) for path, grad in flow.sent.items()} | {
+        f"gradient of {path} from the other results": _dense(grad)
+        for path, grad in flow.inner.items()
+    }
+
+
+def _dense(grad: torch.Tensor) -> torch.Tensor:
+    """A gradient's strides are autograd's choice, and AccumulateGrad normalises them."""
+    return (grad.to_dense() if grad.is_sparse else grad).contiguous()
+
+
+def compared(
+    eager: Flow, compiled: Flow, reference: compare.Reference | None = None
+) -> compare.Report:
+    """Everything in which the twin's gradients and the program's differ."""
+    report = compare.Report()
+    left, right = named(eager), named(compiled)
+    asked = {f"gradient of {path}" for path in compiled.asked - compiled.ambiguous}
+    inner = left.keys() & right.keys() - {f"gradient of {path}" for path in eager.sent}
+    for path in sorted((asked & (left.keys() | right.keys())) | inner):
+        known = left.get(path, right.get(path))
+        # No gradient and a gradient of zeros are the same to the optimizer step that follows.
+        zeros = torch.zeros_like(known)
+        report.merge(
+            compare.tensors(left.get(path, zeros), right.get(path, zeros), path, reference)
+        )
+    return report

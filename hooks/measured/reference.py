@@ -8,8 +8,10 @@ ordinary results: branches, indices and shapes are eager's own, and no module is
 operation can not be repeated in float64, its ordinary result is taken as exact, which makes the
 reference stricter, never more lenient.
 
-`Jitter` is Monte Carlo arithmetic: it moves every float operand and every float result a little, so
-that rounding shows as spread.
+`Jitter` is Monte Carlo arithmetic: it moves what an operation may round, so that rounding shows as
+spread. An element-wise operation rounds its result: its operands are what they are, also where its
+function jumps. A sum, a product of matrices, a norm rounds inside too: there the operands move as
+well. A copy, a maximum, a comparison rounds nothing.
 """
 
 from __future__ import annotations
@@ -105,7 +107,8 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[A
 
 
 class Jitter(TorchDispatchMode):
-    """While active, floats move by half a unit in the last place, on average, at every operation.
+    """While active, floats move by half a unit in the last place, on average, where an operation
+    rounds.
 
     A third of them is multiplied by 1 + eps or 1 - eps, which moves by one unit or two; zeros,
     infinities and NaN stay what they are.
@@ -126,10 +129,14 @@ class Jitter(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         arguments = func._schema.arguments
+        if _rounds_nothing(func, args, kwargs):
+            return func(*args, **kwargs)
         if any(argument.alias_info is not None for argument in arguments):
             # A view must stay one, and what is written to in place must be the thing itself.
             result = func(*args, **kwargs)
             written = _written(func, args, kwargs)
+        elif _is_elementwise(func):
+            written = result = func(*args, **kwargs)
         else:
             result = func(*tree_map(self._moved, args), **tree_map(self._moved, kwargs))
             written = result
@@ -162,6 +169,49 @@ class Jitter(TorchDispatchMode):
             self._factors[key] = factors.to(dtype=tensor.dtype, device=tensor.device)
         start = self._random.randrange(self._factors[key].numel() - count + 1)
         return self._factors[key][start : start + count].view(tensor.shape)
+
+
+_ELEMENTWISE = {"floor_divide", "native_dropout", "_to_copy"}
+"""Element-wise operations that torch does not tag as pointwise."""
+
+_EXACT = {
+    # Which value, not what value:
+    "alias", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "constant_pad_nd",
+    "copy", "cummax", "cummin", "diag_embed", "embedding", "fill", "flip", "fmax", "fmin", "gather",
+    "index", "index_copy", "index_fill", "index_select", "kthvalue", "masked_fill",
+    "masked_scatter", "masked_select", "max", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "maximum", "median", "min", "minimum", "mode", "narrow_copy",
+    "relu", "repeat", "repeat_interleave", "roll", "scatter", "select_scatter", "slice_scatter",
+    "sort", "split_with_sizes_copy", "stack", "topk", "tril", "triu", "where", "zero",
+    # Representable by nature:
+    "abs", "ceil", "floor", "fmod", "frac", "frexp", "isfinite", "isinf", "isnan", "neg", "round",
+    "sgn", "sign", "trunc",
+    # Made from nothing:
+    "arange", "empty", "empty_like", "empty_strided", "full", "full_like", "new_empty",
+    "new_full", "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros",
+    "zeros_like",
+}  # fmt: skip
+"""Operations that round nothing, by the name of the out-of-place form."""
+
+
+def _name(func: Any) -> str:
+    return func.overloadpacket.__name__.removesuffix("_")
+
+
+def _rounds_nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if _name(func) == "_to_copy":
+        to = kwargs.get("dtype")
+        return to is None or _narrower(args[0].dtype, to) is args[0].dtype
+    return _name(func) in _EXACT
+
+
+def _narrower(left: torch.dtype, right: torch.dtype) -> torch.dtype:
+    return left if torch.promote_types(left, right) is right else right
+
+
+def _is_elementwise(func: Any) -> bool:
+    name = _name(func)
+    return torch.Tag.pointwise in func.tags or name in _ELEMENTWISE or name.startswith("_foreach_")
 
 
 def _is_dense_float(tensor: torch.Tensor) -> bool:

@@ -1,0 +1,414 @@
+"""Audits the calls of one compiled callable: runs eager first, puts the state back, compares.
+
+The program goes on with what compiled code gave it, whatever the verdict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from measured import compare, events, gradients, modes, sight, twin
+from measured.again import EagerAgain
+from measured.constants import AUDIT_SECONDS, FIRST_CALLS
+from measured.gradients import Edge, Entry, Flow
+from measured.reach import NotComparable, owner_of, reach
+from measured.record import Call, Difference
+from measured.sight import Outcome, Sight
+from measured.snapshot import Snapshot
+
+MAX_DIFFERENCES = 20
+"""Differences of one call that are written down."""
+
+
+class _Thread(threading.local):
+    checking = False
+    """A shadowed call is under way: calls inside it belong to it."""
+    entered = 0
+    """How many times this thread has entered compiled code."""
+
+
+thread = _Thread()
+_one_check_at_a_time = threading.RLock()
+"""A twin is silent and changes state, for the whole process, until it is over."""
+_callables = itertools.count()
+
+
+@dataclasses.dataclass
+class _Twin:
+    """What the eager run of a call gave, and the state before and after it."""
+
+    outcome: Outcome
+    before: Snapshot
+    after: Snapshot
+    """State that eager left, to be put back for its backward pass."""
+    sight: Sight
+    caller: modes.Caller
+    entries: dict[str, Entry]
+    inputs: dict[Edge, str]
+    program_inputs: dict[Edge, str]
+    """The same inputs in the program's graph, as they were before the call."""
+
+
+class Auditor:
+    """Decides which calls of one compiled callable are checked, checks them, and reports."""
+
+    def __init__(
+        self, compiled: FunctionType, original: Callable[..., Any], log: events.Log
+    ) -> None:
+        self._compiled = compiled
+        self._original = original
+        self._log = log
+        self._name = _name_of(original)
+        self._index = next(_callables)
+        self._calls = 0
+        self._kinds: Counter[Any] = Counter()
+        self._seconds = 0.0
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call as the program made it: what compiled code returns or raises."""
+        self._calls += 1
+        _count_call(self._log)
+        if not self._is_due(args, kwargs):
+            return self._compiled(*args, **kwargs)
+        thread.checking = True
+        start = time.perf_counter()
+        try:
+            with _one_check_at_a_time:
+                outcome = self._check(args, kwargs)
+        finally:
+            thread.checking = False
+            self._seconds += time.perf_counter() - start
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+    def _is_due(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        kind = _kind(self._original, args, kwargs)
+        self._kinds[kind] += 1
+        seen = self._kinds[kind]
+        if self._seconds > AUDIT_SECONDS:
+            return seen == 1
+        return seen <= FIRST_CALLS or seen & (seen - 1) == 0
+
+    def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        number = self._calls
+        # What goes wrong in the audit is the audit's: the program goes on, and the build fails.
+        try:
+            if torch._C._functorch.peek_interpreter_stack() is not None:
+                raise NotComparable("called inside a function transform")
+            eager = self._run_twin(args, kwargs)
+        except NotComparable as error:
+            self._tell(number, "not comparable", detail=str(error))
+            return _run(self._compiled, args, kwargs)
+        except Exception as error:
+            self._tell(number, "audit failed", detail=_describe(error))
+            return _run(self._compiled, args, kwargs)
+        entered = thread.entered
+        compiled = _run(self._compiled, args, kwargs)
+        try:
+            self._judge(number, eager, compiled, args, kwargs, thread.entered > entered)
+        except Exception as error:
+            self._tell(number, "audit failed", detail=_describe(error))
+        return compiled
+
+    def _run_twin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Twin:
+        """Run eager, and leave everything as it was."""
+        reached = reach(self._original, args, kwargs)
+        before, caller = Snapshot(reached), modes.Caller()
+        given = twin.stand_ins(reached, args, kwargs)
+        tensors = dict(reached.tensors.values())
+        inputs = gradients.edges_of(tensors | given.leaves)
+        program_inputs = gradients.edges_of(tensors)
+        try:
+            with twin.eagerly(), caller.again(backward=False):
+                outcome = _run(self._original, given.args, given.kwargs)
+                now = reach(self._original, given.args, given.kwargs, given.originals)
+                seen = sight.see(outcome, Snapshot(now, before), reached, given.originals)
+            after = Snapshot(reached, before)
+            entries = gradients.entries(outcome.result, now, reached.histories | given.histories)
+        finally:
+            stuck = before.restore()
+        if stuck:
+            raise RuntimeError(
+                f"eager wrote in place to {', '.join(stuck)}, whose history can not be put back"
+            )
+        return _Twin(outcome, before, after, seen, caller, entries, inputs, program_inputs)
+
+    def _judge(
+        self,
+        number: int,
+        eager: _Twin,
+        compiled: Outcome,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        entered: bool,
+    ) -> None:
+        errors = eager.outcome.error, compiled.error
+        if _is_control_flow(compiled.error):
+            self._tell(number, "not comparable", detail=f"left early: {_describe(compiled.error)}")
+            return
+        if compiled.error is not None and _is_refusal(compiled.error):
+            # Dynamo meets while tracing the error that eager meets while running.
+            verdict = "refused" if eager.outcome.error is None else "agrees"
+            self._tell(number, verdict, detail=_describe(compiled.error))
+            return
+        if errors == (None, None) and not entered:
+            self._tell(number, "ran eager", detail="no compiled code was entered")
+            return
+        before = eager.before
+        now = reach(self._original, args, kwargs)
+        after = Snapshot(before.reached, before)
+        seen = sight.see(compiled, Snapshot(now, after), before.reached)
+
+        def again(asked: set[str]) -> EagerAgain:
+            return EagerAgain(self._original, before, after, args, kwargs, eager.caller, asked)
+
+        raised = _compare_errors(*errors)
+        if raised is not None and again(set()).raises_again(eager.outcome.error):
+            self._tell(number, "diverges", compare.Report([raised]))
+            return
+        report, detail = _compare(lambda r: sight.compared(eager.sight, seen, r), again)
+        if errors != (None, None):
+            detail = f"both raise: {_describe(eager.outcome.error)}"
+        self._tell(number, "agrees", report, detail)
+        if errors == (None, None):
+            histories = before.reached.histories
+            outputs = gradients.entries(compiled.result, now, histories)
+            self._watch_gradients(number, eager, outputs, args, kwargs)
+
+    def _watch_gradients(
+        self,
+        number: int,
+        eager: _Twin,
+        outputs: dict[str, Entry],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Compare what the program's first backward pass sends through this call.
+
+        Nothing here may hold a tensor that the call made: its graph holds this.
+        """
+        shared = {path: entry for path, entry in outputs.items() if path in eager.entries}
+        if not shared:
+            return
+        original, before, twins_after, caller = (
+            self._original, eager.before, eager.after, eager.caller
+        )  # fmt: skip
+        entries, inputs = eager.entries, eager.inputs
+        parts: dict[str, Any] = {}
+
+        def started() -> None:
+            parts.update(sight.held(original, args, kwargs, before.reached))
+
+        def judge(flow: Flow) -> tuple[compare.Report, str]:
+            after = Snapshot(before.reached, before)
+            changed = _changed(parts, sight.held(original, args, kwargs, before.reached))
+            # Eager's graph saved tensors as eager left them, with their versions.
+            twins_after.restore()
+            try:
+                earlier = sight.held(original, args, kwargs, before.reached)
+                with twin.eagerly():
+                    expected = gradients.of_twin(entries, inputs, flow.arrived)
+                later = sight.held(original, args, kwargs, before.reached)
+            finally:
+                after.restore()
+            report, detail = _compare(
+                lambda reference: gradients.compared(expected, flow, reference),
+                lambda asked: EagerAgain(
+                    original, before, after, args, kwargs, caller, asked, flow.arrived
+                ),
+            )
+            report.differences += [
+                Difference(
+                    kind="value",
+                    path=f"{path}, in the backward pass",
+                    message="eager's backward pass changes it, and compiled code's does not",
+                    eager=str(later.get(path, "absent")),
+                    compiled=str(parts.get(path, "absent")),
+                )
+                for path in sorted(_changed(earlier, later) - changed)
+            ]
+            return report, detail
+
+        def done(flow: Flow) -> None:
+            with _one_check_at_a_time:
+                try:
+                    self._tell(number, "agrees", *judge(flow))
+                except Exception as error:
+                    self._tell(number, "audit failed", detail=f"gradients: {_describe(error)}")
+
+        gradients.watch(shared, eager.program_inputs, started, done)
+
+    def _tell(
+        self,
+        number: int,
+        verdict: str,
+        report: compare.Report | None = None,
+        detail: str = "",
+    ) -> None:
+        report = report or compare.Report()
+        if report.differences:
+            verdict = "diverges"
+        elif report.unsettled and verdict == "agrees":
+            verdict = "not comparable"
+            detail = f"eager does not give the same again: {', '.join(report.unsettled[:5])}"
+        self._log.write(
+            events.Called(
+                os.getpid(),
+                Call(
+                    process=0,
+                    callable=self._name,
+                    callable_index=self._index,
+                    number=number,
+                    verdict=verdict,
+                    differences=report.differences[:MAX_DIFFERENCES],
+                    max_ulp=report.max_ulp,
+                    rule="none" if report.differences else report.rule,
+                    detail=detail,
+                ),
+            )
+        )
+
+
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    try:
+        return Outcome(result=function(*args, **kwargs))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+def _compare(
+    compared: Callable[[compare.Reference | None], compare.Report],
+    again: Callable[[set[str]], EagerAgain],
+) -> tuple[compare.Report, str]:
+    """Compare; and again, with further runs of eager, where something differs.
+
+    Two steps, because further runs need to keep only what differs.
+    """
+    report = compared(None)
+    if not report.differences:
+        return report, ""
+    reference = again({difference.path for difference in report.differences})
+    final = compared(reference)
+    return final, reference.failure
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    return {
+        path
+        for path in before.keys() | after.keys()
+        if path not in before or path not in after or _different(before[path], after[path])
+    }
+
+
+def _different(left: Any, right: Any) -> bool:
+    return type(left) is not type(right) or left != right
+
+
+def _compare_errors(
+    eager: BaseException | None, compiled: BaseException | None
+) -> Difference | None:
+    if type(eager) is type(compiled):
+        return None
+    if eager is None or compiled is None:
+        kind = f"exception-only-in-{'compiled' if eager is None else 'eager'}"
+        message = "one raises and the other does not"
+    else:
+        kind, message = "exception-type", "the two raise different exceptions"
+    return Difference(
+        kind=kind,
+        path="call",
+        message=message,
+        eager=_describe(eager),
+        compiled=_describe(compiled),
+    )
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether compiling failed, as opposed to running what was compiled."""
+    if any(
+        kind.__module__.startswith(("torch._dynamo", "torch._inductor", "torch.fx"))
+        for kind in type(error).__mro__
+    ):
+        return True
+    # A stance that forbids to compile raises a plain RuntimeError from Dynamo's own code.
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    return (
+        innermost is not None
+        and innermost.tb_frame.f_globals.get("__name__") == "torch._dynamo.eval_frame"
+    )
+
+
+def _is_control_flow(error: BaseException | None) -> bool:
+    """Checkpointing leaves a recomputation by an exception, once it has what it needs."""
+    return type(error).__name__ == "_StopRecomputationError"
+
+
+def _describe(error: BaseException | None) -> str:
+    if error is None:
+        return "no exception"
+    return f"{type(error).__name__}: {str(error).split(chr(10), 1)[0][:200]}"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    owner = owner_of(function)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return type(owner).__name__
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _kind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What makes one call a different one from another for the compiler."""
+    owner = owner_of(function)
+    try:
+        parts = tuple(
+            (path, _kind_of_leaf(leaf)) for path, leaf in compare.leaves((args, kwargs), "")
+        )
+    except Exception:  # Properties and mappings of the program may raise.
+        parts = ()
+    return (
+        parts,
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled("cpu"),
+        torch.is_autocast_enabled("cuda"),
+        torch.get_default_dtype(),
+        getattr(owner, "training", None),
+    )
+
+
+def _kind_of_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return (type(leaf), leaf.shape, leaf.dtype, leaf.device, leaf.requires_grad)
+    return type(leaf)
+
+
+_total = 0
+
+
+def _count_call(log: events.Log) -> None:
+    """Keep the parent's count of calls right without an event for each of 100 000 calls."""
+    global _total
+    _total += 1
+    if _total & (_total - 1) == 0:
+        tell_total(log)
+
+
+def tell_total(log: events.Log) -> None:
+    """Write how many calls of compiled callables there were in this process."""
+    if _total:
+        log.write(events.Counted(os.getpid(), _total))
