@@ -67,6 +67,8 @@ def entries(result: Any, reached: Reach, histories: dict[int, Any]) -> dict[str,
 def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
     """The gradient edge of each tensor that requires grad: where its gradient would arrive."""
     edges: dict[Edge, str] = {}
+    if torch.is_inference_mode_enabled():
+        return edges
     for path, tensor in tensors.items():
         if tensor.requires_grad and not tensor.is_inference() and not tensor.is_sparse:
             edge = torch.autograd.graph.get_gradient_edge(tensor)
