@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from measured import gradients, modes, sight, twin
+from measured import compare, gradients, modes, sight, twin
 from measured.constants import NOISE_RUNS
 from measured.reach import reach
 from measured.reference import Float64Shadow, Jitter
@@ -23,8 +23,8 @@ class EagerAgain:
     """Further eager runs of one call, made when a comparison asks for them.
 
     Each starts from the state before the call and leaves the state after it. Only what stands at
-    the `asked` paths is kept. With `arrived`, a run goes on into the backward pass that these
-    gradients entered by.
+    the `asked` paths is kept. `ending` is the exception that the first eager run ended with. With
+    `arrived`, a run goes on into the backward pass that these gradients entered by.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class EagerAgain:
         kwargs: dict[str, Any],
         caller: modes.Caller,
         asked: set[str],
+        ending: BaseException | None = None,
         arrived: dict[str, torch.Tensor] | None = None,
     ) -> None:
         self._function = function
@@ -45,6 +46,7 @@ class EagerAgain:
         self._kwargs = kwargs
         self._caller = caller
         self._asked = asked
+        self._ending = ending
         self._arrived = arrived or {}
         self._squares: dict[str, torch.Tensor] = {}
         self._noise_runs = 0
@@ -84,7 +86,7 @@ class EagerAgain:
         for again in self._repeats:
             now = again.get(path, _ABSENT)
             if not isinstance(value, torch.Tensor) or not isinstance(now, torch.Tensor):
-                if now is _ABSENT or type(now) is not type(value) or now != value:
+                if now is _ABSENT or type(now) is not type(value) or _key(now) != _key(value):
                     return True
             elif now.shape != value.shape or now.dtype != value.dtype:
                 return True
@@ -93,9 +95,9 @@ class EagerAgain:
                 where = moved if where is False else where | moved
         return where if isinstance(where, torch.Tensor) and bool(where.any()) else False
 
-    def raises_again(self, error: BaseException | None) -> bool:
-        """Whether every further run ends as the first did: with this kind of exception, or none."""
-        return all(type(again.get(_ERROR)) is type(error) for again in self._repeats)
+    def ends_again(self) -> bool:
+        """Whether every further run ends as the first did: with that kind of exception, or none."""
+        return all(type(again[_ERROR]) is type(self._ending) for again in self._repeats)
 
     @functools.cached_property
     def _repeats(self) -> list[dict[str, Any]]:
@@ -106,7 +108,7 @@ class EagerAgain:
     ) -> dict[str, torch.Tensor]:
         found = self._again(mode, read)
         error = found.pop(_ERROR)
-        if error is not None and not self.failure:
+        if type(error) is not type(self._ending) and not self.failure:
             # No reference then: floats must pass without it, and the record says why.
             self.failure = f"eager could not be run again: {type(error).__name__}: {error}"
         return {path: value for path, value in found.items() if isinstance(value, torch.Tensor)}
@@ -122,7 +124,8 @@ class EagerAgain:
             with twin.eagerly(), self._caller.again(backward=backward):
                 inputs = gradients.edges_of(dict(before.tensors.values()) | given.leaves)
                 with mode:
-                    outcome = sight.Outcome(self._function(*given.args, **given.kwargs))
+                    outcome = sight.run(self._function, given.args, given.kwargs)
+                found[_ERROR] = outcome.error
                 reached = reach(self._function, given.args, given.kwargs, given.originals)
                 live = sight.live(outcome, reached, before)
                 found |= self._kept(live, read)
@@ -142,13 +145,18 @@ class EagerAgain:
     def _kept(self, places: dict[str, Any], read: _Read) -> dict[str, Any]:
         return {
             path: read(value.detach()).clone() if isinstance(value, torch.Tensor) else value
-            for path, value in places.items()
+            for path, value in ((p, compare.as_tensor(v)) for p, v in places.items())
             if path in self._asked
         }
 
 
 _ABSENT = object()
 _ERROR = "exception"
+
+
+def _key(value: Any) -> Any:
+    """An array that torch has no dtype for compares element by element; its list as a whole."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _same(tensor: torch.Tensor) -> torch.Tensor:

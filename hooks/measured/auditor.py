@@ -109,12 +109,12 @@ class Auditor:
             eager = self._run_twin(args, kwargs)
         except NotComparable as error:
             self._tell(number, "not comparable", detail=str(error))
-            return _run(self._compiled, args, kwargs)
+            return sight.run(self._compiled, args, kwargs)
         except Exception as error:
             self._tell(number, "audit failed", detail=_describe(error))
-            return _run(self._compiled, args, kwargs)
+            return sight.run(self._compiled, args, kwargs)
         entered = thread.entered
-        compiled = _run(self._compiled, args, kwargs)
+        compiled = sight.run(self._compiled, args, kwargs)
         try:
             self._judge(number, eager, compiled, args, kwargs, thread.entered > entered)
         except Exception as error:
@@ -131,7 +131,7 @@ class Auditor:
         program_inputs = gradients.edges_of(tensors)
         try:
             with twin.eagerly(), caller.again(backward=False):
-                outcome = _run(self._original, given.args, given.kwargs)
+                outcome = sight.run(self._original, given.args, given.kwargs)
                 now = reach(self._original, given.args, given.kwargs, given.originals)
                 seen = sight.see(outcome, Snapshot(now, before), reached, given.originals)
             after = Snapshot(reached, before)
@@ -225,7 +225,7 @@ class Auditor:
             report, detail = _compare(
                 lambda reference: gradients.compared(expected, flow, reference),
                 lambda asked: EagerAgain(
-                    original, before, after, args, kwargs, caller, asked, flow.arrived
+                    original, before, after, args, kwargs, caller, asked, None, flow.arrived
                 ),
             )
             report.differences += [
@@ -278,15 +278,6 @@ class Auditor:
                 ),
             )
         )
-
-
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-    try:
-        return Outcome(result=function(*args, **kwargs))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        return Outcome(error=error)
 
 
 def _compare(

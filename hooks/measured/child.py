@@ -36,17 +36,15 @@ def attach(job_path: str) -> None:
     """Arrange for this process to be observed, or audited, once it imports torch."""
     job = msgspec.json.decode(Path(job_path).read_bytes(), type=Job)
     log = events.Log(job.events)
-    if job.mode == "observe":
-        from measured import observe
+    from measured import audit, observe
 
-        hooks = observe.hooks(log)
-    else:
-        from measured import audit
-
-        hooks = audit.hooks(log)
+    # The audit listens too: what it hears must be what was heard without it.
+    hooks = [*observe.hooks(log).items()]
+    if job.mode == "audit":
+        hooks += audit.hooks(log).items()
     if job.fallback_random:
         wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
-    for module, hook in hooks.items():
+    for module, hook in hooks:
         wrapt.register_post_import_hook(hook, module)
 
 

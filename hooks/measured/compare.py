@@ -293,21 +293,27 @@ _CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 def _arrays(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
-    """NumPy's arrays, as tensors where torch has their dtype."""
+    """NumPy's arrays and scalars."""
     if eager.dtype != compiled.dtype:
         message = f"eager has dtype {eager.dtype}, compiled has {compiled.dtype}"
         return _unless_moves(Difference("dtype", path, message), eager, reference)
+    left, right = as_tensor(eager), as_tensor(compiled)
+    if isinstance(left, torch.Tensor):
+        return tensors(left, right, path, reference)
+    same = eager.shape == compiled.shape and bool((eager == compiled).all())
+    difference = Difference("value", path, "the arrays differ")
+    return Report() if same else _unless_moves(difference, eager, reference)
+
+
+def as_tensor(value: Any) -> Any:
+    """A copy of a NumPy array or scalar as a tensor, where torch has its dtype; else the value."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
+        return value
     try:
-        pair = [torch.from_numpy(array.copy()) for array in (_array(eager), _array(compiled))]
+        return torch.from_numpy(numpy.array(value))
     except TypeError:  # Text, objects, dates.
-        same = eager.shape == compiled.shape and bool((eager == compiled).all())
-        difference = Difference("value", path, "the arrays differ")
-        return Report() if same else _unless_moves(difference, eager, reference)
-    return tensors(*pair, path, reference)
-
-
-def _array(value: Any) -> Any:
-    return value if hasattr(value, "setflags") and value.ndim else value.reshape(())[...]
+        return value
 
 
 def tensors(

@@ -146,6 +146,8 @@ class Difference(msgspec.Struct, frozen=True):
         >>> Difference("value", "self.count", "").name
         'state/value'
         """
+        if self.kind == "rng":
+            return self.kind
         for start, place in _PLACES.items():
             if self.path.startswith(start):
                 return f"{place}{self.kind}"
@@ -155,7 +157,6 @@ class Difference(msgspec.Struct, frozen=True):
 _PLACES = {
     "call": "",
     "result": "",
-    "random state": "",
     "gradient of": "grad/",
     "args": "argument/",
     "kwargs": "argument/",
