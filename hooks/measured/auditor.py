@@ -171,11 +171,16 @@ class Auditor:
         seen = sight.see(compiled, Snapshot(now, after), before.reached)
 
         def again(asked: set[str]) -> EagerAgain:
-            return EagerAgain(self._original, before, after, args, kwargs, eager.caller, asked)
+            return EagerAgain(
+                self._original, before, after, args, kwargs, eager.caller, asked, errors[0]
+            )
 
         raised = _compare_errors(*errors)
-        if raised is not None and again(set()).raises_again(eager.outcome.error):
-            self._tell(number, "diverges", compare.Report([raised]))
+        if raised is not None:
+            if again(set()).ends_again():
+                self._tell(number, "diverges", compare.Report([raised]))
+            else:
+                self._tell(number, "not comparable", detail="eager does not end the same again")
             return
         report, detail = _compare(lambda r: sight.compared(eager.sight, seen, r), again)
         if errors != (None, None):
