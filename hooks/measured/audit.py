@@ -9,7 +9,7 @@ import atexit
 from collections.abc import Callable
 from types import ModuleType
 
-from measured import events
+from measured import events, observe
 
 
 def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
@@ -17,6 +17,7 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
     return {
         "torch._dynamo.eval_frame": lambda module: _shadow(module, log),
         "torch._dynamo.output_graph": _count,
+        "torch._inductor.fx_passes.replace_random": lambda m: observe.listen_to_draws(m, log),
     }
 
 
