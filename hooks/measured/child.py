@@ -20,16 +20,19 @@ class Job(msgspec.Struct, frozen=True):
 
     mode: str
     """observe or audit."""
-    script: str
-    """Path of the snippet's copy in the child's own folder."""
     events: str
     """Path of the event log."""
-    memory_bytes: int
+    script: str = ""
+    """Path of the snippet's copy in the child's own folder. This and the limits are for `program`;
+    a script of a user's is run by Python itself, without limits."""
+    memory_bytes: int = 0
     """Limit on private memory of each process."""
-    file_bytes: int
+    file_bytes: int = 0
     """Limit on the size of each file it writes."""
     fallback_random: bool = False
     """Whether Inductor is to draw random numbers as eager does."""
+    lower_anew: bool = False
+    """Whether caches of whole graphs are off: a graph that comes from one says nothing of draws."""
 
 
 def attach(job_path: str) -> None:
@@ -44,9 +47,20 @@ def attach(job_path: str) -> None:
         hooks += audit.hooks(log).items()
     if job.fallback_random:
         wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
+    if job.lower_anew:
+        wrapt.register_post_import_hook(_forget_graphs, "torch._inductor.config")
+        wrapt.register_post_import_hook(_forget_joint_graphs, "torch._functorch.config")
     for module, hook in hooks:
         wrapt.register_post_import_hook(hook, module)
 
 
 def _fall_back(config: ModuleType) -> None:
     config.fallback_random = True
+
+
+def _forget_graphs(config: ModuleType) -> None:
+    config.fx_graph_cache = False
+
+
+def _forget_joint_graphs(config: ModuleType) -> None:
+    config.enable_autograd_cache = False

@@ -100,8 +100,8 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
     failures = []
     diverging = [call for call in audit.calls if call.verdict == "diverges"]
     failures += [
-        _failure("divergence", snippet, _headline(call, difference), [*_sizes(difference), *again])
-        for call, difference, again in _once(diverging)
+        _failure("divergence", snippet, message, details)
+        for message, details in divergences(diverging)
     ]
     failures += [
         _failure(
@@ -129,9 +129,17 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
                 f"no call of {name} was compared: {why} "
                 '(declare graphs="0" if nothing compiled is the point)',
             )
-            for name, why in _never_compared(audit.calls)
+            for name, why in never_compared(audit.calls)
         ]
     return failures
+
+
+def divergences(calls: list[Call]) -> list[tuple[str, list[str]]]:
+    """Headline and further lines of each difference in the calls, once per callable."""
+    return [
+        (_headline(call, difference), [*_sizes(difference), *again])
+        for call, difference, again in _once(calls)
+    ]
 
 
 def _once(diverging: list[Call]) -> list[tuple[Call, Difference, list[str]]]:
@@ -149,7 +157,7 @@ def _once(diverging: list[Call]) -> list[tuple[Call, Difference, list[str]]]:
     ]
 
 
-def _never_compared(calls: list[Call]) -> list[tuple[str, str]]:
+def never_compared(calls: list[Call]) -> list[tuple[str, str]]:
     """Callables of which no call was compared with eager, and the verdicts they got instead."""
     verdicts: dict[tuple[int, int], tuple[str, set[str]]] = {}
     for call in calls:
