@@ -92,9 +92,9 @@ def test_what_differs_is_named_and_nothing_else(judged, expected):
 @programs("innocent")
 def test_what_only_seems_to_differ_is_no_divergence(judged):
     for seed, calls in judged:
-        verdicts = {call.verdict for call in calls}
-        assert not verdicts & {"diverges", "audit failed"}, told(seed, calls)
-        assert verdicts & {"agrees", "not comparable"}, told(seed, calls)
+        assert calls, f"seed {seed}: no call was seen"
+        # A call that ran eager, or was refused, would make the program say nothing.
+        assert {call.verdict for call in calls} <= {"agrees", "not comparable"}, told(seed, calls)
 
 
 def told(seed: int, calls: list[Call]) -> str:
