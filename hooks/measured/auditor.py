@@ -170,14 +170,14 @@ class Auditor:
         after = Snapshot(before.reached, before)
         seen = sight.see(compiled, Snapshot(now, after), before.reached)
 
-        def again(asked: set[str]) -> EagerAgain:
+        def again(asked: dict[str, torch.Tensor | None]) -> EagerAgain:
             return EagerAgain(
                 self._original, before, after, args, kwargs, eager.caller, asked, errors[0]
             )
 
         raised = _compare_errors(*errors)
         if raised is not None:
-            if again(set()).ends_again():
+            if again({}).ends_again():
                 self._tell(number, "diverges", compare.Report([raised]))
             else:
                 self._tell(number, "not comparable", detail="eager does not end the same again")
@@ -287,7 +287,7 @@ class Auditor:
 
 def _compare(
     compared: Callable[[compare.Reference | None], compare.Report],
-    again: Callable[[set[str]], EagerAgain],
+    again: Callable[[dict[str, torch.Tensor | None]], EagerAgain],
 ) -> tuple[compare.Report, str]:
     """Compare; and again, with further runs of eager, where something differs.
 
@@ -296,7 +296,8 @@ def _compare(
     report = compared(None)
     if not report.differences:
         return report, ""
-    reference = again({difference.path for difference in report.differences})
+    paths = (difference.path for difference in report.differences)
+    reference = again({path: report.suspects.get(path) for path in paths})
     final = compared(reference)
     return final, reference.failure
 

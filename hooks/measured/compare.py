@@ -69,13 +69,13 @@ KINDS = (
 class Reference(Protocol):
     """Further runs of eager, made when a comparison asks for them."""
 
-    def float64(self, path: str) -> torch.Tensor | None:
-        """The tensor at `path` from a float64 run of eager, or None where there is none."""
+    def float64(self, path: str, places: torch.Tensor) -> torch.Tensor | None:
+        """Elements of the tensor at `path` from a float64 run of eager, or None where there is
+        none. `places` are flat indices; a complex tensor counts as its parts, side by side."""
 
-    def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        """Root mean square, in float64, of how far each element of the tensor at `path` moved from
-        eager's value in at least `runs` runs of jittered eager; None where there is none. A complex
-        tensor has a last dimension of two, for its parts."""
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> torch.Tensor | None:
+        """Root mean square, in float64, of how far these elements moved from eager's values in at
+        least `runs` runs of jittered eager; None where there is none."""
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
         """Whether eager, run again, gives something else at `path` than `value`; for a tensor of
@@ -85,10 +85,10 @@ class Reference(Protocol):
 class NoReference:
     """For callers that can not run eager again: every float must pass by rule 1."""
 
-    def float64(self, path: str) -> None:
+    def float64(self, path: str, places: torch.Tensor) -> None:
         return None
 
-    def noise(self, path: str, runs: int) -> None:
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> None:
         return None
 
     def moves(self, path: str, value: Any) -> bool:
@@ -105,12 +105,15 @@ class Report:
     """The weakest rule by which a tensor passed."""
     unsettled: list[str] = dataclasses.field(default_factory=list)
     """Paths at which eager does not give the same again, so that nothing can be said."""
+    suspects: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    """Path of a float tensor -> flat indices of the elements that rule 1 does not let pass."""
 
     def merge(self, other: Report) -> None:
         self.differences += other.differences
         self.max_ulp = max(self.max_ulp, other.max_ulp)
         self.rule = max(self.rule, other.rule, key=RULES.index)
         self.unsettled += other.unsettled
+        self.suspects |= other.suspects
 
 
 @dataclasses.dataclass(frozen=True)
@@ -385,12 +388,11 @@ class _Parts:
     def __init__(self, whole: Reference) -> None:
         self._whole = whole
 
-    def float64(self, path: str) -> torch.Tensor | None:
-        precise = self._whole.float64(path)
-        return None if precise is None else torch.view_as_real(precise)
+    def float64(self, path: str, places: torch.Tensor) -> torch.Tensor | None:
+        return self._whole.float64(path, places)
 
-    def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        return self._whole.noise(path, runs)
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> torch.Tensor | None:
+        return self._whole.noise(path, places, runs)
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
         moved = self._whole.moves(path, torch.view_as_complex(value))
@@ -458,6 +460,10 @@ CHUNK = 1 << 22
 """Elements compared at once: the comparison of a large tensor must not need several times its
 memory in float64."""
 
+MAX_SUSPECTS = 1 << 22
+"""Elements of one tensor to which rules 2 and 3 are applied; where more fail rule 1, it is to every
+second, every third, and so on."""
+
 
 def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects]:
     """Largest finite difference in ULP, and the elements that rule 1 does not let pass."""
@@ -473,7 +479,10 @@ def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects
         finite = in_ulp[in_ulp.isfinite()]
         worst = max(worst, float(finite.max()) if finite.numel() else 0.0)
         places.append(torch.nonzero(~(in_ulp <= limit)).flatten() + start)
+        if sum(map(len, places)) > 2 * MAX_SUSPECTS:
+            places = [torch.cat(places)[::2].clone()]
     found = torch.cat(places)
+    found = found[:: 1 + len(found) // MAX_SUSPECTS]
     return worst, _Suspects(
         found, left_flat[found].to(torch.float64), right_flat[found].to(torch.float64)
     )
@@ -490,15 +499,13 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
         report.rule = "ulp"
     if not found.places.numel():
         return report
+    report.suspects[path] = found.places
     wrong = torch.ones_like(found.places, dtype=torch.bool)
     special = ~(found.eager.isfinite() & found.compiled.isfinite())
     distance = (found.compiled - found.eager).abs()
     unit = ulp(found.eager, dtype)
 
-    def at(whole: torch.Tensor | None) -> torch.Tensor | None:
-        return None if whole is None else whole.reshape(-1)[found.places].to(torch.float64)
-
-    precise = at(reference.float64(path))
+    precise = reference.float64(path, found.places)
     if precise is not None:
         allowed = REFERENCE_FACTOR * (found.eager - precise).abs() + reference_ulp(dtype) * unit
         # A reference that is not finite where eager is says nothing about that element.
@@ -511,7 +518,7 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
     for runs in (NOISE_RUNS, NOISE_RUNS + MORE_NOISE_RUNS):
         if not bool((wrong & ~special).any()):
             break
-        noise = at(reference.noise(path, runs))
+        noise = reference.noise(path, found.places, runs)
         if noise is None:
             break
         wrong &= special | ~(distance <= NOISE_FACTOR * noise)

@@ -24,6 +24,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
+_FORGET_AFTER_BYTES = 1 << 26
+
+_POOL = 1 << 20
+"""Random factors that a tensor is moved by at once; a larger one is moved in parts."""
+
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -33,6 +38,7 @@ class Float64Shadow(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._bytes_made = 0
 
     def __torch_dispatch__(
         self,
@@ -67,8 +73,16 @@ class Float64Shadow(TorchDispatchMode):
         ):
             flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
             entry = (StorageWeakRef(storage), flat.to(torch.float64))
+            self._forget_expired(entry[1].nbytes)
             self._shadows[storage._cdata] = entry
         return entry[1].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def _forget_expired(self, more: int) -> None:
+        """Let go of the shadows of what the program has let go of, before they add up."""
+        self._bytes_made += more
+        if self._bytes_made > _FORGET_AFTER_BYTES:
+            self._bytes_made = 0
+            self._shadows = {k: e for k, e in self._shadows.items() if not e[0].expired()}
 
     def _lift(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -151,19 +165,26 @@ class Jitter(TorchDispatchMode):
         return copy
 
     def _move_in_place(self, tensor: torch.Tensor) -> None:
-        if _is_dense_float(tensor) and tensor.numel():
-            if tensor.is_complex():
-                tensor = torch.view_as_real(tensor)
+        if not _is_dense_float(tensor) or not tensor.numel():
+            return
+        if tensor.is_complex():
+            tensor = torch.view_as_real(tensor)
+        if tensor.numel() <= _POOL:
             tensor.mul_(self._some(tensor))
+        elif tensor.is_contiguous():
+            for part in tensor.view(-1).split(_POOL):
+                part.mul_(self._some(part))
+        else:
+            for part in tensor.unbind(max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])):
+                self._move_in_place(part)
 
     def _some(self, tensor: torch.Tensor) -> torch.Tensor:
         """Random factors in the tensor's shape: a stretch of a pool, which is much cheaper to draw
         than new ones for every operation."""
         count, key = tensor.numel(), (tensor.dtype, tensor.device)
-        if key not in self._factors or self._factors[key].numel() < 2 * count:
-            size = max(1 << 16, 2 * count)
+        if key not in self._factors:
             generator = torch.Generator().manual_seed(self._random.getrandbits(63))
-            step = torch.randint(0, 6, (size,), dtype=torch.int8, generator=generator)
+            step = torch.randint(0, 6, (2 * _POOL,), dtype=torch.int8, generator=generator)
             step = (step == 5).to(torch.float64) - (step == 0).to(torch.float64)
             factors = 1 + step * torch.finfo(tensor.dtype).eps
             self._factors[key] = factors.to(dtype=tensor.dtype, device=tensor.device)
