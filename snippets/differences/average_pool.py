@@ -8,14 +8,14 @@ def gradient(model):
     return x.grad[0, 0].tolist()
 
 
-pools = {
-    "ceil_mode": nn.AvgPool2d(2, ceil_mode=True),
-    "and count_include_pad=False": nn.AvgPool2d(2, ceil_mode=True, count_include_pad=False),
-}
 corner = {}
-for name, pool in pools.items():
+for name, options in {
+    "ceil_mode": {},
+    "and count_include_pad=False": {"count_include_pad": False},
+}.items():
+    pool = nn.AvgPool2d(2, ceil_mode=True, **options)
     eager, compiled = gradient(pool), gradient(torch.compile(pool))
     corner[name] = [eager[2][2], compiled[2][2]]
     print(name)
     for left, right in zip(eager, compiled):
-        print("  eager", left, " compiled", right)
+        print(f"  eager {left!s:18} compiled {right}")

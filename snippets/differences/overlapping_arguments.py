@@ -7,7 +7,7 @@ def triple_then_add(a, b):
 
 
 compiled = torch.compile(triple_then_add)
-compiled(torch.ones(3), torch.ones(3))  # compiled for two tensors that share nothing
+compiled(torch.ones(3), torch.ones(3))  # two that share nothing
 
 
 def on_neighbours(function, copy=False):

@@ -18,6 +18,6 @@ seeds = [0, 1, 2]
 for seed in seeds:
     print(f"seed {seed}:  eager    keeps", *kept(drop, seed))
     print("         compiled keeps", *kept(compiled, seed))
-seeds_that_agree = sum(kept(drop, seed) == kept(compiled, seed) for seed in seeds)
-seeds_that_repeat = sum(kept(compiled, seed) == kept(compiled, seed) for seed in seeds)
+seeds_that_agree = sum(kept(drop, s) == kept(compiled, s) for s in seeds)
+seeds_that_repeat = sum(kept(compiled, s) == kept(compiled, s) for s in seeds)
 seeds_tried = len(seeds)
