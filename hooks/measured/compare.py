@@ -44,27 +44,6 @@ from measured.holders import Stream
 from measured.reach import is_instance_of_program
 from measured.record import RULES, Difference
 
-KINDS = (
-    "type",
-    "structure",
-    "value",
-    "nan",
-    "inf",
-    "dtype",
-    "device",
-    "layout",
-    "shape",
-    "stride",
-    "requires_grad",
-    "aliasing",
-    "rng",
-    "mode",
-    "exception-only-in-eager",
-    "exception-only-in-compiled",
-    "exception-type",
-)
-"""What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
-
 
 class Reference(Protocol):
     """Further runs of eager, made when a comparison asks for them."""
