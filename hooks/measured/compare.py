@@ -7,9 +7,9 @@ other float element passes by the first of these rules that holds:
    number is `ulp_limit(dtype)`;
 2. it is not further from a float64 run of eager than `REFERENCE_FACTOR` times eager's own
    distance from it plus `reference_ulp(dtype)` units in the last place;
-3. it is within `NOISE_FACTOR` times the noise of eager: the root mean square of how far eager
-   itself moves when the float operands and results of all operations move by half a unit in the
-   last place on average.
+3. it is within `noise_factor(dtype)` times the noise of eager: the root mean square of how far
+   eager itself moves when floats move, wherever an operation rounds, by about that much
+   (`reference.Jitter`).
 
 Rules 2 and 3 are asked only where elements fail the rules before them, because both need eager
 to run again. What no rule lets pass is a difference, unless eager itself does not give that
@@ -31,6 +31,7 @@ import torch
 
 from measured.constants import (
     FLOAT8_ULP_LIMIT,
+    HALF_NOISE_FACTOR,
     HALF_REFERENCE_ULP,
     HALF_ULP_LIMIT,
     MORE_NOISE_RUNS,
@@ -500,7 +501,7 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
         noise = reference.noise(path, found.places, runs)
         if noise is None:
             break
-        wrong &= special | ~(distance <= NOISE_FACTOR * noise)
+        wrong &= special | ~(distance <= noise_factor(dtype) * noise)
         if not bool(wrong.any()):
             report.rule = "noise"
             return report
@@ -593,7 +594,7 @@ def _rejection(dtype: torch.dtype, precise: float | None, noise: float | None) -
             f"{reference_ulp(dtype)} ULP from a float64 run of eager"
         )
     if noise is not None:
-        parts.append(f"more than {NOISE_FACTOR} times eager's noise of {noise:.3g}")
+        parts.append(f"more than {noise_factor(dtype)} times eager's noise of {noise:.3g}")
     if precise is None and noise is None:
         parts.append("and eager could not be run again")
     return ", ".join(parts)
@@ -609,6 +610,11 @@ def ulp_limit(dtype: torch.dtype) -> int:
 def reference_ulp(dtype: torch.dtype) -> int:
     """Units in the last place that rule 2 allows beyond its multiple of eager's distance."""
     return REFERENCE_ULP if dtype in (torch.float32, torch.float64) else HALF_REFERENCE_ULP
+
+
+def noise_factor(dtype: torch.dtype) -> int:
+    """How many times eager's own noise rule 3 lets pass."""
+    return NOISE_FACTOR if dtype in (torch.float32, torch.float64) else HALF_NOISE_FACTOR
 
 
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
