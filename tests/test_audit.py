@@ -871,3 +871,9 @@ def test_a_read_only_mapped_file(audited, tmp_path):
     mapped = torch.from_file(str(path), shared=False, size=4, dtype=torch.float32)
     torch.compile(lambda x: x * 2, backend="eager")(mapped)
     assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_two_activations_that_are_parts_of_one_buffer(audited):
+    x, y = (torch.ones(2, 3, requires_grad=True) * 2).unbind()
+    torch.compile(lambda x, y: x * y, backend="aot_eager")(x, y).sum().backward()
+    assert [call.verdict for call in audited()] == ["agrees"]

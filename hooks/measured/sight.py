@@ -133,7 +133,10 @@ def _shared(
     by_storage: dict[int, list[tuple[int, int, str]]] = collections.defaultdict(list)
     # What a twin wrote to a stand-in, or returned as a view of it, belongs to the tensor itself.
     stands_for = {
-        tensor.untyped_storage()._cdata: originals[id(tensor)].untyped_storage()
+        tensor.untyped_storage()._cdata: (
+            originals[id(tensor)].untyped_storage(),
+            originals[id(tensor)].storage_offset() - tensor.storage_offset(),
+        )
         for tensor in tensors.values()
         if id(tensor) in originals and has_storage(tensor)
     }
@@ -141,8 +144,8 @@ def _shared(
         if not has_storage(tensor) or tensor.numel() == 0:
             continue
         storage = tensor.untyped_storage()
-        home = stands_for.get(storage._cdata, storage)
-        start = home.data_ptr() + tensor.storage_offset() * tensor.element_size()
+        home, shift = stands_for.get(storage._cdata, (storage, 0))
+        start = home.data_ptr() + (tensor.storage_offset() + shift) * tensor.element_size()
         pairs = zip(tensor.shape, tensor.stride(), strict=True)
         extent = 1 + sum((size - 1) * stride for size, stride in pairs)
         by_storage[home._cdata].append((start, start + extent * tensor.element_size(), path))

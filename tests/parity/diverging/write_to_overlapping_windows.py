@@ -8,9 +8,9 @@ import contextlib
 import torch
 
 NAMES = {
-    "2.13": {"exception-only-in-compiled"},
-    "2.14": {"exception-only-in-compiled"},
-    "2.15": {"exception-only-in-compiled"},
+    "2.13": {"refused"},
+    "2.14": {"refused"},
+    "2.15": {"refused"},
 }
 
 
