@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import types
 
 import pytest
 
-from measured import books, events, machine, masking, record, store
+from measured import books, child, events, machine, masking, record, run, store
 from measured.record import SCHEMA, Process, RunRecord
 from measured.snippets import Expectations, Place, Snippet, content_key
 
@@ -177,3 +178,55 @@ def test_an_event_log_cut_short_keeps_its_whole_lines(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(path.read_bytes()[:-5])
     assert events.read(path) == [events.Finished({"a": 1})]
+
+
+def test_frames_of_the_audit_in_a_traceback_are_left_out():
+    alone = 'Traceback\n  File "a.py", line 3, in <module>\n    f(x)\nValueError: no\n'
+    audited = alone.replace(
+        "ValueError",
+        '  File "/x/hooks/measured/shadow.py", line 70, in shadowed\n    return audit.call(args)\n'
+        "           ^^^^^^^^^^^^^^^^\nValueError",
+    )
+    assert masking.masked(audited) == masking.masked(alone)
+
+
+def compiled(compile_id: str, **changes) -> events.Compiled:
+    fields = {name: 0 for name in events.Compiled.__struct_fields__} | {
+        "compile_id": compile_id, "function": "f", "file": "a.py", "line": 1, "graph_ops": 1,
+        "backward": False, "recompile_reason": None, "failure": None, "failure_reason": "",
+        "failure_file": "",
+    }  # fmt: skip
+    return events.Compiled(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    ("audited", "told"),
+    [
+        ([compiled("0/0")], ""),
+        ([compiled("0/0"), compiled("1/0")], "1 graphs when observed and 2 when audited"),
+        (
+            [compiled("0/0"), events.Broke("a.py", 2, "why")],
+            "0 breaks when observed and 1 when audited",
+        ),
+        ([compiled("0/1")], "0 recompilations when observed and 1 when audited"),
+    ],
+)
+def test_what_the_compiler_did_must_be_the_same_under_audit(audited, told):
+    assert run.recount([compiled("0/0")], audited) == told
+
+
+def test_another_seed_is_added_to_every_seed_of_a_program():
+    seeds = []
+    torch = types.SimpleNamespace(manual_seed=seeds.append)
+    child._reseed(torch, 3)
+    torch.manual_seed(7)
+    assert seeds == [3, 10]
+
+
+def test_the_seed_is_part_of_the_key():
+    snippet = Snippet("a", "x", Place("p.md", 1), Expectations(), {})
+    keys = {
+        content_key(snippet, machine="m", engine="e", environment=environment)
+        for environment in ({}, {"MEASURED_SEED": "1"}, {"OTHER": "1"})
+    }
+    assert len(keys) == 2

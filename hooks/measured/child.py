@@ -6,8 +6,10 @@ snippet does before that (set TORCH_LOGS, choose threads) has the effect it has 
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import wrapt
@@ -33,6 +35,8 @@ class Job(msgspec.Struct, frozen=True):
     """Whether Inductor is to draw random numbers as eager does."""
     lower_anew: bool = False
     """Whether caches of whole graphs are off: a graph that comes from one says nothing of draws."""
+    seed: int = 0
+    """Added to every seed that the program sets, and set before it: for other random inputs."""
 
 
 def attach(job_path: str) -> None:
@@ -50,12 +54,25 @@ def attach(job_path: str) -> None:
     if job.lower_anew:
         wrapt.register_post_import_hook(_forget_graphs, "torch._inductor.config")
         wrapt.register_post_import_hook(_forget_joint_graphs, "torch._functorch.config")
+    if job.seed:
+        wrapt.register_post_import_hook(lambda torch: _reseed(torch, job.seed), "torch")
     for module, hook in hooks:
         wrapt.register_post_import_hook(hook, module)
 
 
 def _fall_back(config: ModuleType) -> None:
     config.fallback_random = True
+
+
+def _reseed(torch: ModuleType, more: int) -> None:
+    set_seed = torch.manual_seed
+
+    @functools.wraps(set_seed)
+    def manual_seed(seed: int) -> Any:
+        return set_seed(seed + more)
+
+    torch.manual_seed = manual_seed
+    set_seed(more)
 
 
 def _forget_graphs(config: ModuleType) -> None:

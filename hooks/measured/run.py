@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import shutil
 import signal
 import tempfile
@@ -17,7 +18,7 @@ from measured import books, events, machine, masking, process, toolchain
 from measured.child import Job
 from measured.constants import FILE_BYTES, MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS
 from measured.record import RULES, SCHEMA, Audit, Call, Process, RunRecord
-from measured.snippets import Snippet
+from measured.snippets import SEED_VARIABLE, Snippet
 
 AUDIT_PATIENCE = 4.0
 """How many times the observed limit the audited child may take: it runs checked calls twice."""
@@ -146,6 +147,7 @@ def _child(
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
         fallback_random=fallback_random,
+        seed=int(os.environ.get(SEED_VARIABLE, "0")),
     )
     job_path = folder / f"{mode}.job"
     job_path.write_bytes(msgspec.json.encode(job))

@@ -71,6 +71,9 @@ class Snippet(msgspec.Struct, frozen=True):
     """Options that only change how the source is shown."""
 
 
+SEED_VARIABLE = "MEASURED_SEED"
+"""A whole number that is added to every seed of every snippet, for a build with other inputs."""
+
 _SHOWN = ("title", "hl_lines", "linenums")
 _INCLUDE = re.compile(r"""-+8<-+\s+["'](?P<path>[^"']+)["']""")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*")
@@ -199,7 +202,9 @@ def content_key(
     """
     expects = snippet.expects
     torch_environment = sorted(
-        (name, value) for name, value in environment.items() if name.startswith("TORCH")
+        (name, value)
+        for name, value in environment.items()
+        if name.startswith("TORCH") or name == SEED_VARIABLE
     )
     parts = [
         SCHEMA,
