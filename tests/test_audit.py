@@ -877,3 +877,12 @@ def test_two_activations_that_are_parts_of_one_buffer(audited):
     x, y = (torch.ones(2, 3, requires_grad=True) * 2).unbind()
     torch.compile(lambda x, y: x * y, backend="aot_eager")(x, y).sum().backward()
     assert [call.verdict for call in audited()] == ["agrees"]
+
+
+@pytest.mark.parametrize(("off", "expected"), [(2e-7, set()), (1e-4, {"value"})])
+def test_a_python_float_has_the_rounding_of_the_tensor_it_came_from(audited, off, expected):
+    def nudge(outputs):
+        outputs[0].data.mul_(1 + off)
+
+    torch.compile(lambda x: (x * 2).sum().item(), backend=faulty(nudge))(torch.rand(1000))
+    assert names(audited()) == expected

@@ -250,8 +250,7 @@ def _leaf(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
         return _arrays(eager, compiled, path, reference)
     if isinstance(eager, float):
         # A Python float is a float64: the same rules hold for it.
-        pair = (torch.tensor(value, dtype=torch.float64) for value in (eager, compiled))
-        return _floats(*pair, path, reference)
+        return _floats(as_tensor(eager), as_tensor(compiled), path, reference)
     if isinstance(eager, Stream):
         message = "the two leave the random stream in different states"
         difference = Difference("rng", path, message)
@@ -289,7 +288,9 @@ def _arrays(eager: Any, compiled: Any, path: str, reference: Reference) -> Repor
 
 
 def as_tensor(value: Any) -> Any:
-    """A copy of a NumPy array or scalar as a tensor, where torch has its dtype; else the value."""
+    """A copy of a NumPy array or scalar, or of a Python float, as a tensor; else the value."""
+    if type(value) is float:
+        return torch.tensor(value, dtype=torch.float64)
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
         return value

@@ -147,6 +147,9 @@ def _visit(found: Reach, path: str, thing: Any, identity: Any) -> Iterator[tuple
             yield path, holders.ClassBody(thing)
             yield from _visit_code_of(path, thing)
     elif _is_walked(thing):
+        if isinstance(thing, torch.optim.Optimizer):
+            # Its state has the parameters as keys, which can not be written in a path.
+            yield f"{path}.param_groups", thing.param_groups
         if isinstance(getattr(thing, "__dict__", None), dict):
             yield path, holders.Attributes(thing)
         yield path, holders.Slots(thing)
