@@ -22,7 +22,7 @@ from measured.again import EagerAgain
 from measured.constants import AUDIT_SECONDS, FIRST_CALLS
 from measured.gradients import Edge, Entry, Flow
 from measured.reach import NotComparable, owner_of, reach
-from measured.record import Call, Difference
+from measured.record import RULES, Call, Difference
 from measured.sight import Outcome, Sight
 from measured.snapshot import Snapshot
 
@@ -182,7 +182,22 @@ class Auditor:
             else:
                 self._tell(number, "not comparable", detail="eager does not end the same again")
             return
-        report, detail = _compare(lambda r: sight.compared(eager.sight, seen, r), again)
+        others = sight.beside_values(eager.sight, seen)
+
+        def compared(
+            asked: set[str] | None = None, reference: compare.Reference | None = None
+        ) -> compare.Report:
+            sides = [eager.sight.places, seen.places]
+            if asked is not None:
+                # What agreed is let go of: a further run needs memory for itself.
+                for places in sides:
+                    for path in places.keys() - asked:
+                        del places[path]
+                before.let_go(after, eager.after)
+            return compare.places(*sides, reference)
+
+        report, detail = _compare(compared, again)
+        report.differences += others
         if errors != (None, None):
             detail = f"both raise: {_describe(eager.outcome.error)}"
         self._tell(number, "agrees", report, detail)
@@ -228,7 +243,7 @@ class Auditor:
             finally:
                 after.restore()
             report, detail = _compare(
-                lambda reference: gradients.compared(expected, flow, reference),
+                lambda asked=None, reference=None: gradients.compared(expected, flow, reference),
                 lambda asked: EagerAgain(
                     original, before, after, args, kwargs, caller, asked, None, flow.arrived
                 ),
@@ -286,19 +301,22 @@ class Auditor:
 
 
 def _compare(
-    compared: Callable[[compare.Reference | None], compare.Report],
+    compared: Callable[..., compare.Report],
     again: Callable[[dict[str, torch.Tensor | None]], EagerAgain],
 ) -> tuple[compare.Report, str]:
     """Compare; and again, with further runs of eager, where something differs.
 
-    Two steps, because further runs need to keep only what differs.
+    Two steps, because further runs need to keep only what differs: `compared()` compares all,
+    `compared(paths, reference)` may leave everything else out.
     """
-    report = compared(None)
-    if not report.differences:
-        return report, ""
-    paths = (difference.path for difference in report.differences)
-    reference = again({path: report.suspects.get(path) for path in paths})
-    final = compared(reference)
+    first = compared()
+    if not first.differences:
+        return first, ""
+    paths = {difference.path for difference in first.differences}
+    reference = again({path: first.suspects.get(path) for path in paths})
+    final = compared(paths, reference)
+    final.max_ulp = max(final.max_ulp, first.max_ulp)
+    final.rule = max(final.rule, first.rule, key=RULES.index)
     return final, reference.failure
 
 

@@ -159,13 +159,9 @@ def _shared(
     }
 
 
-def compared(
-    eager: Sight, compiled: Sight, reference: compare.Reference | None = None
-) -> compare.Report:
-    """Everything in which the two sights differ."""
-    report = compare.places(eager.places, compiled.places, reference)
-    report.differences += _aliasing(eager, compiled)
-    report.differences += [
+def beside_values(eager: Sight, compiled: Sight) -> list[Difference]:
+    """What differs beside the values: which tensors share memory, and the switches."""
+    return _aliasing(eager, compiled) + [
         Difference(
             kind="mode",
             path=f"{name} after the call",
@@ -176,7 +172,6 @@ def compared(
         for name, value in eager.switches.items()
         if compiled.switches[name] != value
     ]
-    return report
 
 
 def _aliasing(eager: Sight, compiled: Sight) -> list[Difference]:

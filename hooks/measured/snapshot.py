@@ -81,6 +81,17 @@ class Snapshot:
         holders.set_streams(self.streams)
         return failed
 
+    def let_go(self, *others: Snapshot) -> None:
+        """Drop the copies of large storages that `others`, taken later, found unchanged.
+
+        A further run of the same code is taken to leave them unchanged as well.
+        """
+        for address, (storage, saved) in list(self._storages.items()):
+            unchanged = all(other._storages[address][1] is saved for other in others)
+            if unchanged and saved.nbytes() > LARGE_BYTES:
+                for snapshot in (self, *others):
+                    snapshot._storages[address] = (storage, storage)
+
     @property
     def nbytes(self) -> int:
         """Size of all storages that were saved."""
@@ -111,12 +122,15 @@ def has_storage(tensor: torch.Tensor) -> bool:
     )
 
 
+LARGE_BYTES = 1 << 26
+"""A storage of which no copy is held longer than needed."""
+
 _CHUNK = 1 << 24
 
 
 def _same_bytes(left: torch.UntypedStorage, right: torch.UntypedStorage) -> bool:
-    if left.nbytes() != right.nbytes():
-        return False
+    if left is right or left.nbytes() != right.nbytes():
+        return left is right
     # In pieces: comparing makes a mask of the size of what it compares.
     a, b = (_bytes(storage) for storage in (left, right))
     return all(
