@@ -51,6 +51,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     if mistakes := _build.read(read):
         raise PluginError(report.text(mistakes))  # Before minutes are spent on running the rest.
     _build.execute(log.info)
+    _renderer.urls = {file.src_uri: file.url for file in files.documentation_pages()}
     return files
 
 
@@ -75,16 +76,15 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
     failures = _build.judge(_renderer.rendered)
-    pairs = [(snippet, _build.record(snippet)) for snippet in _build.snippets]
     site = Path(config.site_dir)
-    for snippet, made in pairs:
+    for snippet, made in _build.pairs:
         if made:
             path = site / "records" / report.file_name(snippet)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(record.encode(made))
-    summary = report.summary(pairs, failures, _build.executed, _build.facts())
+    summary = report.summary(_build.pairs, failures, _build.executed, _build.facts())
     (site / "report.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    log.info("%d snippets declared, %d executed now", len(pairs), _build.executed)
+    log.info("%d snippets declared, %d executed now", len(_build.pairs), _build.executed)
     if failures and _serving:
         log.error(report.text(failures))
     elif failures:

@@ -1,4 +1,4 @@
-"""Fixtures: an audit in this process."""
+"""Fixtures: an audit in this process. Option: how many random inputs the parity programs get."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ import pytest
 from measured import events
 from measured.record import Call
 from measured.run import merge_gradients
+
+# Programs that the parity tests run, no modules with doctests.
+collect_ignore = ["parity"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seeds",
+        type=int,
+        default=1,
+        help="how often each program in tests/parity runs, each time with other random inputs",
+    )
 
 
 @pytest.fixture

@@ -576,3 +576,298 @@ def test_threads_that_call_at_once_keep_their_output(audited, capfd):
         thread.join()
     print("still here")
     assert capfd.readouterr().out == "still here\n"
+
+
+def doing(change):
+    """A backend that runs the graph right, and then does something else as well."""
+
+    def backend(gm, _inputs):
+        def run(*args):
+            outputs = gm(*args)
+            change(*args)
+            return outputs
+
+        return run
+
+    return backend
+
+
+def names(calls):
+    return {d.name for call in calls for d in call.differences}
+
+
+def test_a_result_that_is_a_copy_where_eager_gives_a_view(audited):
+    def copies(gm, _inputs):
+        return lambda *args: [out.clone() for out in gm(*args)]
+
+    torch.compile(lambda x: x[1:], backend=copies)(torch.ones(4))
+    (difference,) = (d for call in audited() for d in call.differences)
+    assert (difference.kind, difference.path) == ("aliasing", "result")
+    assert "shares memory with args[0] in eager only" in difference.message
+
+
+def test_a_result_that_is_the_input_where_eager_gives_a_copy(audited):
+    torch.compile(lambda x: x * 1, backend=lambda gm, _: lambda x: [x])(torch.ones(4))
+    assert names(audited()) == {"aliasing"}
+
+
+def test_two_results_that_share_memory_only_in_compiled_code(audited):
+    def merged(gm, _inputs):
+        return lambda *args: [gm(*args)[0]] * 2
+
+    torch.compile(lambda x: (x + 1, x + 1), backend=merged)(torch.ones(4))
+    assert names(audited()) == {"aliasing"}
+
+
+def test_disjoint_parts_of_one_buffer_share_nothing(audited):
+    def pooled(gm, _inputs):
+        def run(*args):
+            left, right = gm(*args)
+            pool = torch.cat([left, right])
+            return [pool[: len(left)], pool[len(left) :]]
+
+        return run
+
+    torch.compile(lambda x: (x + 1, x + 2), backend=pooled)(torch.ones(4))
+    assert names(audited()) == set()
+
+
+class Keeping(torch.nn.Module):
+    """Creates tensors and keeps them: in an attribute, in a list, in a class attribute."""
+
+    latest = None
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        self.last = None
+
+    def forward(self, x):
+        y = x * 2
+        self.last = y
+        self.seen.append(y + 1)
+        Keeping.latest = y + 2
+        return x + 1
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_tensor_that_the_call_makes_and_keeps_is_compared(audited, index):
+    def spoil(outputs):
+        for place, out in enumerate(outputs):
+            if place == index:
+                outputs[place] = out + 1e-3
+
+    torch.compile(Keeping(), backend=faulty(spoil))(torch.ones(3))
+    found = paths(audited())
+    assert found
+    assert found <= {"result", "self.last", "self.seen[0]", "Keeping.latest"}
+
+
+def test_numpy_results_are_compared(audited):
+    compiled = torch.compile(lambda x: (x * 2).numpy(), backend=faulty(one_element))
+    compiled(torch.ones(10))
+    assert names(audited()) == {"value"}
+
+
+class Answer:
+    def __init__(self, value, label):
+        self.value, self.label = value, label
+
+
+def test_an_object_of_the_program_is_looked_into(audited):
+    def answer(x):
+        return Answer(x.sin(), "sine")
+
+    torch.compile(answer, backend=faulty(one_element))(torch.ones(10))
+    assert paths(audited()) == {"result.value"}
+
+
+def test_a_random_stream_that_goes_on_differently(audited):
+    torch.compile(lambda x: x + 1, backend=doing(lambda *_: torch.rand(1)))(torch.ones(3))
+    assert names(audited()) == {"rng"}
+    assert paths(audited()) == {"random state of torch"}
+
+
+def test_a_switch_that_compiled_code_leaves_changed(audited):
+    dtype = torch.get_default_dtype()
+    try:
+        torch.compile(
+            lambda x: x + 1, backend=doing(lambda *_: torch.set_default_dtype(torch.float64))
+        )(torch.ones(3))
+    finally:
+        torch.set_default_dtype(dtype)
+    assert names(audited()) == {"state/mode"}
+
+
+def test_what_is_written_before_both_raise_is_compared(audited):
+    class Fails(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.count = torch.zeros(1)
+
+        def forward(self, x, i):
+            self.count += 1
+            return x[i]
+
+    def forgetful(gm, _inputs):
+        def run(*args):
+            raise IndexError("no")
+
+        return run
+
+    module = Fails()
+    with pytest.raises(IndexError):
+        torch.compile(module, backend=forgetful)(torch.ones(3), torch.tensor([7]))
+    assert paths(audited()) == {"self.count"}
+
+
+def test_a_backward_hook_that_did_not_fire(audited):
+    seen = []
+    linear = torch.nn.Linear(3, 3)
+    compiled = torch.compile(linear, backend="aot_eager")
+    compiled(torch.ones(2, 3, requires_grad=True)).sum().backward()
+    linear.register_full_backward_hook(lambda *_: seen.append(1))
+    compiled(torch.ones(2, 3, requires_grad=True)).sum().backward()
+    first, second = audited()
+    assert first.verdict == "agrees"
+    if not seen:  # As in torch 2.15.
+        assert second.verdict == "diverges"
+        assert any("in the backward pass" in d.path for d in second.differences)
+
+
+def test_a_gradient_through_an_argument_that_was_written_to(audited):
+    w = torch.ones(3, requires_grad=True)
+
+    def scale(h):
+        h.mul_(w)
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, value):
+            return value.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    def backend(gm, _inputs):
+        def run(*args):
+            (other,) = (arg for arg in args if arg is not w)
+            other.mul_(Wrong.apply(w))
+            return []
+
+        return run
+
+    h = torch.ones(3) * 2
+    torch.compile(scale, backend=backend)(h)
+    h.sum().backward()
+    assert paths(audited()) == {"gradient of w"}
+
+
+def test_a_result_on_the_way_to_another_result(audited):
+    x = torch.linspace(0, 1, 3, requires_grad=True)
+    compiled = torch.compile(lambda x: (h := x * 2, h.exp()), backend="eager")
+    h, e = compiled(x)
+    (h.sum() + e.sum()).backward()
+    (call,) = audited()
+    assert call.verdict == "agrees"
+
+
+def test_two_calls_that_share_a_cast_of_autocast(audited):
+    linear = torch.nn.Linear(3, 3)
+    compiled = torch.compile(linear, backend="eager")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (compiled(torch.ones(2, 3)) + compiled(torch.full((2, 3), 2.0))).sum().backward()
+    assert {call.verdict for call in audited()} == {"agrees"}
+
+
+def test_a_wrong_autocast_dtype_is_found(audited):
+    def forgets(gm, _inputs):
+        return lambda *args: [out.float() for out in gm(*args)]
+
+    def product(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ x
+
+    torch.compile(product, backend=forgets)(torch.ones(3, 3))
+    assert names(audited()) == {"dtype"}
+
+
+def test_memory_that_was_never_written_is_not_compared(audited):
+    def other_noise(outputs):
+        outputs[0].data.fill_(3.0)
+
+    def some(x):
+        return torch.empty(50), x + 1
+
+    torch.compile(some, backend=faulty(other_noise))(torch.ones(3))
+    (call,) = audited()
+    assert (call.verdict, call.differences) == ("not comparable", [])
+
+
+def test_what_is_defined_beside_it_still_is_compared(audited):
+    def both_wrong(outputs):
+        outputs[0].data.fill_(3.0)
+        outputs[1].data.add_(1e-3)
+
+    def some(x):
+        return torch.empty(50), x + 1
+
+    torch.compile(some, backend=faulty(both_wrong))(torch.ones(3))
+    assert paths(audited()) == {"result[1]"}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, i, v: x.index_put((i,), v),
+        lambda x, i, v: x.scatter(0, i, v),
+        lambda x, i, v: x.index_copy(0, i, v),
+    ],
+)
+def test_which_of_several_writes_wins_is_not_compared(audited, write):
+    def last_wins(gm, _inputs):
+        def run(*args):
+            (out,) = gm(*args)
+            out = out.clone()
+            out[1] = 5.0
+            return [out]
+
+        return run
+
+    index, values = torch.tensor([1, 1, 2]), torch.tensor([5.0, 6.0, 7.0])
+    torch.compile(write, backend=last_wins)(torch.zeros(4), index, values)
+    (call,) = audited()
+    assert call.verdict == "not comparable"
+
+
+def test_a_wrong_element_is_found_beside_duplicate_writes(audited):
+    def wrong(outputs):
+        outputs[0].data[3] = 1.0
+
+    index, values = torch.tensor([1, 1, 2]), torch.tensor([5.0, 6.0, 7.0])
+    torch.compile(lambda x: x.index_put((index,), values), backend=faulty(wrong))(torch.zeros(4))
+    assert kinds(audited()) == {"value"}
+
+
+def test_sparse_gradients(audited):
+    table = torch.nn.Embedding(5, 3, sparse=True)
+    compiled = torch.compile(table, backend="eager")
+    compiled(torch.tensor([1, 1, 2])).sum().backward()
+    assert {call.verdict for call in audited()} <= {"agrees", "ran eager"}
+
+
+def test_a_stance_that_forbids_to_compile_is_a_refusal(audited):
+    compiled = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
+    compiled(torch.ones(2))
+    with torch.compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError):
+        compiled(torch.ones(3))
+    assert [call.verdict for call in audited()] == ["agrees", "refused"]
+
+
+def test_a_read_only_mapped_file(audited, tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(torch.arange(4, dtype=torch.float32).numpy().tobytes())
+    mapped = torch.from_file(str(path), shared=False, size=4, dtype=torch.float32)
+    torch.compile(lambda x: x * 2, backend="eager")(mapped)
+    assert [call.verdict for call in audited()] == ["agrees"]

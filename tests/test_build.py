@@ -9,7 +9,7 @@ from measured import machine
 from measured.build import Build
 from measured.pages import Page
 from measured.record import SCHEMA, Audit, Books, Call, Difference, Process, RunRecord
-from measured.report import judge, text
+from measured.report import judge, text, verdict
 from measured.snippets import Expectations, Place, Snippet
 
 
@@ -87,3 +87,69 @@ def test_the_list_of_failures_is_in_the_order_of_the_pages():
     lines = text(failures).splitlines()
     assert lines[0] == "3 failures"
     assert [line.split(" ")[2] for line in lines[1:]] == ["a.md:4:", "a.md:9:", "b.md:2:"]
+
+
+WRONG_GRADIENT = Difference("value", "gradient of args[0]", "1 of 2 elements differ")
+WRONG_VALUE = Difference("value", "result", "3 of 4 elements differ")
+
+
+def declares(names: str) -> dict:
+    return {"diverges": tuple(names.split()), "upstream": "by-design"}
+
+
+def test_a_declared_difference_that_is_measured_passes():
+    diverges = call("diverges", 2, 0, WRONG_GRADIENT)
+    assert messages(declares("grad/value"), call("agrees"), diverges) == []
+    assert (
+        messages(declares("value grad/value"), call("diverges", 1, 0, WRONG_VALUE), diverges) == []
+    )
+    record = audited(diverges)
+    assert verdict(snippet(**declares("grad/value")), record, False) == "diverges as declared"
+
+
+def test_a_declared_difference_that_is_gone_fails():
+    expected = ['declared diverges="grad/value", measured nothing']
+    assert messages(declares("grad/value"), call("agrees")) == expected
+
+
+def test_a_difference_beside_the_declared_one_fails_and_is_told():
+    calls = [call("diverges", 1, 0, WRONG_VALUE, WRONG_GRADIENT)]
+    (failure,) = judge(snippet(**declares("grad/value")), audited(*calls))
+    assert failure.kind == "expectation"
+    assert failure.message.endswith("measured value grad/value (not declared: value)")
+    assert any("call 1 of f: result diverges" in line for line in failure.details)
+
+
+def test_a_declared_difference_missing_beside_another_fails():
+    (message,) = messages(declares("value nan"), call("diverges", 1, 0, WRONG_VALUE))
+    assert message.endswith("measured value (not found: nan)")
+
+
+def test_an_undeclared_difference_is_a_divergence():
+    (failure,) = judge(snippet(), audited(call("diverges", 1, 0, WRONG_VALUE)))
+    assert failure.kind == "divergence"
+
+
+@pytest.mark.parametrize(
+    ("only_random", "said"), [(True, None), (False, "a difference that stays"), (None, "stays")]
+)
+def test_declared_random_numbers_must_be_all_that_differs(only_random, said):
+    record = audited(call("diverges", 1, 0, WRONG_VALUE, WRONG_GRADIENT))
+    audit = msgspec.structs.replace(record.audit, only_random=only_random)
+    failures = judge(snippet(**declares("rng")), msgspec.structs.replace(record, audit=audit))
+    assert [said in failure.message for failure in failures] == ([True] if said else [])
+
+
+def test_declared_random_numbers_that_do_not_differ_fail():
+    record = audited(call("agrees"))
+    audit = msgspec.structs.replace(record.audit, only_random=True)
+    (failure,) = judge(snippet(**declares("rng")), msgspec.structs.replace(record, audit=audit))
+    assert failure.message == 'declared diverges="rng", measured nothing'
+
+
+@pytest.mark.parametrize("expects", [{}, declares("value")])
+def test_a_declared_difference_excuses_no_disturbance(expects):
+    record = audited(call("diverges", 1, 0, WRONG_VALUE))
+    audit = msgspec.structs.replace(record.audit, disturbed="it printed more")
+    failures = judge(snippet(**expects), msgspec.structs.replace(record, audit=audit))
+    assert [f.kind for f in failures] == (["disturbed"] if expects else ["divergence"])

@@ -27,12 +27,12 @@ class Known:
     def moves(self, path, value):
         return self.moved
 
-    def float64(self, path):
-        return self.exact
+    def float64(self, path, places):
+        return None if self.exact is None else self.exact.reshape(-1)[places]
 
-    def noise(self, path, runs):
+    def noise(self, path, places, runs):
         self.asked.append(runs)
-        return self.spread
+        return None if self.spread is None else self.spread.reshape(-1)[places].double()
 
 
 def kinds(eager, compiled, reference=None):
@@ -264,7 +264,7 @@ class TestJitter:
 
     def test_cancellation_shows_as_spread(self):
         x = torch.rand(100) + 1
-        assert float(self.spread(lambda x: (x + 1e4) - 1e4, x).min()) > 1e-4
+        assert float(self.spread(lambda x: (x + 1e4) - 1e4, x).median()) > 1e-4
 
     def test_zero_nan_and_infinity_stay(self):
         x = torch.tensor([0.0, -0.0, NAN, INF, -INF])

@@ -99,6 +99,15 @@ def test_examples_are_neither_run_nor_mistakes(read, example):
         ('```python exec="on" needs="tpu"\n1\n```', "cuda"),
         ('```python exec="on" fresh="maybe"\n1\n```', '"yes" or "no"'),
         ('```python exec="on" raises="1+1"\n1\n```', "name of an exception"),
+        (
+            '```python exec="on" diverges="valeu" upstream="by-design"\n1\n```',
+            "names of differences",
+        ),
+        ('```python exec="on" diverges="" upstream="by-design"\n1\n```', "names of differences"),
+        ('```python exec="on" diverges="rng value" upstream="by-design"\n1\n```', '"rng" alone'),
+        ('```python exec="on" diverges="value"\n1\n```', "stand together"),
+        ('```python exec="on" upstream="pytorch#117265"\n1\n```', "stand together"),
+        ('```python exec="on" diverges="value" upstream="117265"\n1\n```', 'expected "pytorch#"'),
         ('```python exec="off"\n1\n```', 'the only value is "on"'),
         ('```python exec="on"\n--8<-- "part/none.py"\n```', "does not exist"),
         ('```python exec="on"\n--8<-- "../secret.py"\n```', "not a .py file below"),
@@ -116,6 +125,19 @@ def test_a_mistake_names_page_and_line(read, fence, message):
     (problem,) = read(f"text\n\n{fence}\n").problems
     assert str(problem.place) == "page.md:3"
     assert message in problem.message
+
+
+def test_a_declared_difference_keeps_its_names_and_the_address_of_its_issue(read):
+    fence = '```python exec="on" diverges="grad/value  nan" upstream="pytorch#117265"\n1\n```\n'
+    (snippet,) = read(fence).snippets
+    assert snippet.expects.diverges == ("grad/value", "nan")
+    assert snippet.expects.issue_url == "https://github.com/pytorch/pytorch/issues/117265"
+
+
+def test_what_is_by_design_has_no_issue(read):
+    fence = '```python exec="on" diverges="rng" upstream="by-design"\n1\n```\n'
+    (snippet,) = read(fence).snippets
+    assert (snippet.expects.upstream, snippet.expects.issue_url) == ("by-design", None)
 
 
 def test_values_are_collected_with_their_lines(read):

@@ -97,6 +97,9 @@ f(torch.ones(2))
 """
 
 
+DECLARED = 'diverges="value" upstream="pytorch#117265"'
+
+
 def mkdocs(
     site: Path, cache: Path, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -159,6 +162,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory, cache: Path):
             "right.md": page(('graphs="0"', "answer = 42\nprint('kept')")),
             "wrong.md": page(('graphs="1"', WRONG)),
             "gradient.md": page(("", WRONG_GRADIENT)),
+            "mended.md": page((DECLARED, WRONG.replace("+= 1e-2", "+= 0"))),
             "endings.md": page(
                 ("", "raise KeyError('missing')"),
                 ('timeout="1"', "import time; time.sleep(600)"),
@@ -210,6 +214,10 @@ def test_a_wrong_gradient_names_the_tensor(broken):
     assert "gradient of args[0] diverges from eager (value): 1 of 5 elements differ" in told
 
 
+def test_a_declared_difference_that_upstream_mended_is_red(broken):
+    assert 'declared diverges="value", measured nothing' in failure(broken, "mended.md")
+
+
 @pytest.mark.parametrize(
     ("fence", "said"),
     [
@@ -251,8 +259,8 @@ def test_unknown_values_name_page_and_line(broken):
 
 def test_every_failure_is_listed_once(broken):
     listed = [line for line in broken[1].stderr.splitlines() if re.match(r"  \w+\.md:\d+:", line)]
-    assert len(listed) == len(set(listed)) == 14
-    assert "14 failures" in broken[1].stderr
+    assert len(listed) == len(set(listed)) == 15
+    assert "15 failures" in broken[1].stderr
 
 
 def test_the_results_of_the_others_are_kept(broken):
@@ -260,7 +268,7 @@ def test_the_results_of_the_others_are_kept(broken):
     assert "kept" in (site / "site" / "right" / "index.html").read_text()
     report = json.loads((site / "site" / "report.json").read_text())
     verdicts = {entry["snippet"]: entry["verdict"] for entry in report["snippets"]}
-    assert len(verdicts) == report["declared"] == 14
+    assert len(verdicts) == report["declared"] == 15
     assert verdicts["right#1"] == "nothing compiled"
     assert verdicts["refused#1"] == "refused"
     assert verdicts["wrong#1"] == "failed"
@@ -296,7 +304,9 @@ def good(tmp_path_factory: pytest.TempPathFactory, cache: Path):
                 '--8<-- "part/good.py"\n```\n\n'
                 '```python exec="on" needs="cuda"\nprint("on a GPU")\n```\n\n'
                 '````markdown\n```python exec="on"\nprint(1)\n```\n````\n'
-            )
+            ),
+            "differs.md": page((f'{DECLARED} graphs="1"', WRONG)),
+            "list.md": "# All\n\nThese:\n\n{{ build.differences }}\n",
         },
         {"good.py": GOOD},
     )
@@ -360,6 +370,50 @@ def test_what_needs_another_device_says_that_it_was_not_run(home):
     else:
         assert "not run here" in text_of(home)
         assert "needs a CUDA device" in text_of(home)
+
+
+def test_a_declared_difference_is_a_badge_above_the_code_and_evidence_in_the_receipt(good, home):
+    html = (good[0] / "site" / "differs" / "index.html").read_text()
+    block = html[html.index('data-verdict="diverges as declared"') :]
+    badge = block[: block.index("import")]
+    assert "diverges from eager: value · pytorch#117265" in text_of(badge)
+    assert 'href="https://github.com/pytorch/pytorch/issues/117265"' in badge
+    receipt = text_of(block[block.index('<details class="receipt"') :])
+    assert "≠ diverges as declared" in receipt
+    assert re.search(
+        r"call 1 of f: result diverges from eager \(value\): 1 of 300 elements differ .*"
+        r"at \(7,\): eager 3\.68\d+, compiled 3\.69\d+, float64 3\.68\d+; largest difference: 0\.01",
+        receipt,
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "path", "link"),
+    [
+        ([], "list/index.html", "../differs/#differs-1"),
+        (["--no-directory-urls"], "list.html", "differs.html#differs-1"),
+    ],
+)
+def test_the_table_lists_what_diverges_as_declared(good, home, cache, tmp_path, flags, path, link):
+    result = mkdocs(good[0], cache, "build", "--strict", *flags, "-d", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    html = (tmp_path / path).read_text()
+    table = html[html.index("<table>") : html.index("</table>")]
+    (row,) = re.findall(r"<tr>\s*<td>.*?</tr>", table, flags=re.S)
+    assert f'href="{link}"' in row
+    cells = [text_of(cell).strip() for cell in re.findall(r"<td.*?</td>", row, flags=re.S)]
+    assert cells[:3] == ["differs#1", "value", "call 1 of f: result at (7,)"]
+    assert [float(cell) for cell in cells[3:5]] == pytest.approx([3.683, 3.693], abs=1e-3)
+    assert float(cells[5]) > 16
+    assert re.fullmatch(r"pytorch#117265torch \d+\.\d+\S*", cells[6])
+    assert "<p><div" not in html.replace("\n", "")
+
+
+def test_a_declared_difference_is_in_the_report_and_no_divergence(good, home):
+    report = json.loads((good[0] / "site" / "report.json").read_text())
+    (entry,) = (e for e in report["snippets"] if e["snippet"] == "differs#1")
+    assert (entry["verdict"], entry["diverges"]) == ("diverges as declared", ["value"])
+    assert (report["build"]["divergences"], report["build"]["declared_differences"]) == (0, 1)
 
 
 def test_a_second_build_executes_nothing(good, home, cache):

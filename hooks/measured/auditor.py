@@ -109,12 +109,12 @@ class Auditor:
             eager = self._run_twin(args, kwargs)
         except NotComparable as error:
             self._tell(number, "not comparable", detail=str(error))
-            return _run(self._compiled, args, kwargs)
+            return sight.run(self._compiled, args, kwargs)
         except Exception as error:
             self._tell(number, "audit failed", detail=_describe(error))
-            return _run(self._compiled, args, kwargs)
+            return sight.run(self._compiled, args, kwargs)
         entered = thread.entered
-        compiled = _run(self._compiled, args, kwargs)
+        compiled = sight.run(self._compiled, args, kwargs)
         try:
             self._judge(number, eager, compiled, args, kwargs, thread.entered > entered)
         except Exception as error:
@@ -131,7 +131,7 @@ class Auditor:
         program_inputs = gradients.edges_of(tensors)
         try:
             with twin.eagerly(), caller.again(backward=False):
-                outcome = _run(self._original, given.args, given.kwargs)
+                outcome = sight.run(self._original, given.args, given.kwargs)
                 now = reach(self._original, given.args, given.kwargs, given.originals)
                 seen = sight.see(outcome, Snapshot(now, before), reached, given.originals)
             after = Snapshot(reached, before)
@@ -170,12 +170,17 @@ class Auditor:
         after = Snapshot(before.reached, before)
         seen = sight.see(compiled, Snapshot(now, after), before.reached)
 
-        def again(asked: set[str]) -> EagerAgain:
-            return EagerAgain(self._original, before, after, args, kwargs, eager.caller, asked)
+        def again(asked: dict[str, torch.Tensor | None]) -> EagerAgain:
+            return EagerAgain(
+                self._original, before, after, args, kwargs, eager.caller, asked, errors[0]
+            )
 
         raised = _compare_errors(*errors)
-        if raised is not None and again(set()).raises_again(eager.outcome.error):
-            self._tell(number, "diverges", compare.Report([raised]))
+        if raised is not None:
+            if again({}).ends_again():
+                self._tell(number, "diverges", compare.Report([raised]))
+            else:
+                self._tell(number, "not comparable", detail="eager does not end the same again")
             return
         report, detail = _compare(lambda r: sight.compared(eager.sight, seen, r), again)
         if errors != (None, None):
@@ -225,7 +230,7 @@ class Auditor:
             report, detail = _compare(
                 lambda reference: gradients.compared(expected, flow, reference),
                 lambda asked: EagerAgain(
-                    original, before, after, args, kwargs, caller, asked, flow.arrived
+                    original, before, after, args, kwargs, caller, asked, None, flow.arrived
                 ),
             )
             report.differences += [
@@ -280,18 +285,9 @@ class Auditor:
         )
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-    try:
-        return Outcome(result=function(*args, **kwargs))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        return Outcome(error=error)
-
-
 def _compare(
     compared: Callable[[compare.Reference | None], compare.Report],
-    again: Callable[[set[str]], EagerAgain],
+    again: Callable[[dict[str, torch.Tensor | None]], EagerAgain],
 ) -> tuple[compare.Report, str]:
     """Compare; and again, with further runs of eager, where something differs.
 
@@ -300,7 +296,8 @@ def _compare(
     report = compared(None)
     if not report.differences:
         return report, ""
-    reference = again({difference.path for difference in report.differences})
+    paths = (difference.path for difference in report.differences)
+    reference = again({path: report.suspects.get(path) for path in paths})
     final = compared(reference)
     return final, reference.failure
 

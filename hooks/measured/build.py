@@ -35,12 +35,19 @@ class Build:
     built_in = ("build", "machine", "rule")
     """Names of values that are the build's own, not a snippet's."""
 
+    tables = ("build.differences",)
+    """What a page may quote, alone in a paragraph, as a table made from this build's records."""
+
     @property
     def snippets(self) -> list[Snippet]:
         return [snippet for page in self._pages.values() for snippet in page.snippets]
 
     def record(self, snippet: Snippet) -> RunRecord | None:
         return self._records.get(snippet.name)
+
+    @property
+    def pairs(self) -> list[tuple[Snippet, RunRecord | None]]:
+        return [(snippet, self.record(snippet)) for snippet in self.snippets]
 
     def read(self, pages: Iterable[Page]) -> list[Failure]:
         """Step 1. Takes what each page declares. Returns the authors' mistakes."""
@@ -142,7 +149,13 @@ class Build:
             "graphs": sum(record.books.graphs for record in self._records.values()),
             "compile_seconds": sum(r.books.compile_seconds for r in self._records.values()),
             "divergences": sum(
-                call.verdict == "diverges" for audit in audits for call in audit.calls
+                call.verdict == "diverges"
+                for snippet, record in self.pairs
+                if record and record.audit and not snippet.expects.diverges
+                for call in record.audit.calls
+            ),
+            "declared_differences": sum(
+                bool(record and snippet.expects.diverges) for snippet, record in self.pairs
             ),
             "date": max((r.date[:10] for r in self._records.values()), default=""),
         }
@@ -155,8 +168,8 @@ class Build:
     def judge(self, rendered: Iterable[str]) -> list[Failure]:
         """Step 5. Every failure of the build. `rendered` are the pages that were drawn."""
         failures = list(self._failures)
-        for snippet in self.snippets:
-            if record := self.record(snippet):
+        for snippet, record in self.pairs:
+            if record:
                 failures += report.judge(snippet, record)
         namespace = self._namespace()
         unrun = {snippet.name for snippet in self.snippets if not self.record(snippet)}
@@ -167,6 +180,8 @@ class Build:
         }
         for page in self._pages.values():
             for use in page.values:
+                if use.expression in self.tables:
+                    continue
                 try:
                     values.evaluate(use.expression, namespace)
                 except Mistake as mistake:

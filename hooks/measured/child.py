@@ -20,35 +20,47 @@ class Job(msgspec.Struct, frozen=True):
 
     mode: str
     """observe or audit."""
-    script: str
-    """Path of the snippet's copy in the child's own folder."""
     events: str
     """Path of the event log."""
-    memory_bytes: int
+    script: str = ""
+    """Path of the snippet's copy in the child's own folder. This and the limits are for `program`;
+    a script of a user's is run by Python itself, without limits."""
+    memory_bytes: int = 0
     """Limit on private memory of each process."""
-    file_bytes: int
+    file_bytes: int = 0
     """Limit on the size of each file it writes."""
     fallback_random: bool = False
     """Whether Inductor is to draw random numbers as eager does."""
+    lower_anew: bool = False
+    """Whether caches of whole graphs are off: a graph that comes from one says nothing of draws."""
 
 
 def attach(job_path: str) -> None:
     """Arrange for this process to be observed, or audited, once it imports torch."""
     job = msgspec.json.decode(Path(job_path).read_bytes(), type=Job)
     log = events.Log(job.events)
-    if job.mode == "observe":
-        from measured import observe
+    from measured import audit, observe
 
-        hooks = observe.hooks(log)
-    else:
-        from measured import audit
-
-        hooks = audit.hooks(log)
+    # The audit listens too: what it hears must be what was heard without it.
+    hooks = [*observe.hooks(log).items()]
+    if job.mode == "audit":
+        hooks += audit.hooks(log).items()
     if job.fallback_random:
         wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
-    for module, hook in hooks.items():
+    if job.lower_anew:
+        wrapt.register_post_import_hook(_forget_graphs, "torch._inductor.config")
+        wrapt.register_post_import_hook(_forget_joint_graphs, "torch._functorch.config")
+    for module, hook in hooks:
         wrapt.register_post_import_hook(hook, module)
 
 
 def _fall_back(config: ModuleType) -> None:
     config.fallback_random = True
+
+
+def _forget_graphs(config: ModuleType) -> None:
+    config.fx_graph_cache = False
+
+
+def _forget_joint_graphs(config: ModuleType) -> None:
+    config.enable_autograd_cache = False

@@ -7,9 +7,9 @@ other float element passes by the first of these rules that holds:
    number is `ulp_limit(dtype)`;
 2. it is not further from a float64 run of eager than `REFERENCE_FACTOR` times eager's own
    distance from it plus `reference_ulp(dtype)` units in the last place;
-3. it is within `NOISE_FACTOR` times the noise of eager: the root mean square of how far eager
-   itself moves when the float operands and results of all operations move by half a unit in the
-   last place on average.
+3. it is within `noise_factor(dtype)` times the noise of eager: the root mean square of how far
+   eager itself moves when floats move, wherever an operation rounds, by about that much
+   (`reference.Jitter`).
 
 Rules 2 and 3 are asked only where elements fail the rules before them, because both need eager
 to run again. What no rule lets pass is a difference, unless eager itself does not give that
@@ -31,6 +31,7 @@ import torch
 
 from measured.constants import (
     FLOAT8_ULP_LIMIT,
+    HALF_NOISE_FACTOR,
     HALF_REFERENCE_ULP,
     HALF_ULP_LIMIT,
     MORE_NOISE_RUNS,
@@ -44,38 +45,17 @@ from measured.holders import Stream
 from measured.reach import is_instance_of_program
 from measured.record import RULES, Difference
 
-KINDS = (
-    "type",
-    "structure",
-    "value",
-    "nan",
-    "inf",
-    "dtype",
-    "device",
-    "layout",
-    "shape",
-    "stride",
-    "requires_grad",
-    "aliasing",
-    "rng",
-    "mode",
-    "exception-only-in-eager",
-    "exception-only-in-compiled",
-    "exception-type",
-)
-"""What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
-
 
 class Reference(Protocol):
     """Further runs of eager, made when a comparison asks for them."""
 
-    def float64(self, path: str) -> torch.Tensor | None:
-        """The tensor at `path` from a float64 run of eager, or None where there is none."""
+    def float64(self, path: str, places: torch.Tensor) -> torch.Tensor | None:
+        """Elements of the tensor at `path` from a float64 run of eager, or None where there is
+        none. `places` are flat indices; a complex tensor counts as its parts, side by side."""
 
-    def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        """Root mean square, in float64, of how far each element of the tensor at `path` moved from
-        eager's value in at least `runs` runs of jittered eager; None where there is none. A complex
-        tensor has a last dimension of two, for its parts."""
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> torch.Tensor | None:
+        """Root mean square, in float64, of how far these elements moved from eager's values in at
+        least `runs` runs of jittered eager; None where there is none."""
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
         """Whether eager, run again, gives something else at `path` than `value`; for a tensor of
@@ -85,10 +65,10 @@ class Reference(Protocol):
 class NoReference:
     """For callers that can not run eager again: every float must pass by rule 1."""
 
-    def float64(self, path: str) -> None:
+    def float64(self, path: str, places: torch.Tensor) -> None:
         return None
 
-    def noise(self, path: str, runs: int) -> None:
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> None:
         return None
 
     def moves(self, path: str, value: Any) -> bool:
@@ -105,12 +85,15 @@ class Report:
     """The weakest rule by which a tensor passed."""
     unsettled: list[str] = dataclasses.field(default_factory=list)
     """Paths at which eager does not give the same again, so that nothing can be said."""
+    suspects: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    """Path of a float tensor -> flat indices of the elements that rule 1 does not let pass."""
 
     def merge(self, other: Report) -> None:
         self.differences += other.differences
         self.max_ulp = max(self.max_ulp, other.max_ulp)
         self.rule = max(self.rule, other.rule, key=RULES.index)
         self.unsettled += other.unsettled
+        self.suspects |= other.suspects
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,21 +276,27 @@ _CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 def _arrays(eager: Any, compiled: Any, path: str, reference: Reference) -> Report:
-    """NumPy's arrays, as tensors where torch has their dtype."""
+    """NumPy's arrays and scalars."""
     if eager.dtype != compiled.dtype:
         message = f"eager has dtype {eager.dtype}, compiled has {compiled.dtype}"
         return _unless_moves(Difference("dtype", path, message), eager, reference)
+    left, right = as_tensor(eager), as_tensor(compiled)
+    if isinstance(left, torch.Tensor):
+        return tensors(left, right, path, reference)
+    same = eager.shape == compiled.shape and bool((eager == compiled).all())
+    difference = Difference("value", path, "the arrays differ")
+    return Report() if same else _unless_moves(difference, eager, reference)
+
+
+def as_tensor(value: Any) -> Any:
+    """A copy of a NumPy array or scalar as a tensor, where torch has its dtype; else the value."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
+        return value
     try:
-        pair = [torch.from_numpy(array.copy()) for array in (_array(eager), _array(compiled))]
+        return torch.from_numpy(numpy.array(value))
     except TypeError:  # Text, objects, dates.
-        same = eager.shape == compiled.shape and bool((eager == compiled).all())
-        difference = Difference("value", path, "the arrays differ")
-        return Report() if same else _unless_moves(difference, eager, reference)
-    return tensors(*pair, path, reference)
-
-
-def _array(value: Any) -> Any:
-    return value if hasattr(value, "setflags") and value.ndim else value.reshape(())[...]
+        return value
 
 
 def tensors(
@@ -379,12 +368,11 @@ class _Parts:
     def __init__(self, whole: Reference) -> None:
         self._whole = whole
 
-    def float64(self, path: str) -> torch.Tensor | None:
-        precise = self._whole.float64(path)
-        return None if precise is None else torch.view_as_real(precise)
+    def float64(self, path: str, places: torch.Tensor) -> torch.Tensor | None:
+        return self._whole.float64(path, places)
 
-    def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        return self._whole.noise(path, runs)
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> torch.Tensor | None:
+        return self._whole.noise(path, places, runs)
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
         moved = self._whole.moves(path, torch.view_as_complex(value))
@@ -452,6 +440,10 @@ CHUNK = 1 << 22
 """Elements compared at once: the comparison of a large tensor must not need several times its
 memory in float64."""
 
+MAX_SUSPECTS = 1 << 22
+"""Elements of one tensor to which rules 2 and 3 are applied; where more fail rule 1, it is to every
+second, every third, and so on."""
+
 
 def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects]:
     """Largest finite difference in ULP, and the elements that rule 1 does not let pass."""
@@ -467,7 +459,10 @@ def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects
         finite = in_ulp[in_ulp.isfinite()]
         worst = max(worst, float(finite.max()) if finite.numel() else 0.0)
         places.append(torch.nonzero(~(in_ulp <= limit)).flatten() + start)
+        if sum(map(len, places)) > 2 * MAX_SUSPECTS:
+            places = [torch.cat(places)[::2].clone()]
     found = torch.cat(places)
+    found = found[:: 1 + len(found) // MAX_SUSPECTS]
     return worst, _Suspects(
         found, left_flat[found].to(torch.float64), right_flat[found].to(torch.float64)
     )
@@ -484,15 +479,13 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
         report.rule = "ulp"
     if not found.places.numel():
         return report
+    report.suspects[path] = found.places
     wrong = torch.ones_like(found.places, dtype=torch.bool)
     special = ~(found.eager.isfinite() & found.compiled.isfinite())
     distance = (found.compiled - found.eager).abs()
     unit = ulp(found.eager, dtype)
 
-    def at(whole: torch.Tensor | None) -> torch.Tensor | None:
-        return None if whole is None else whole.reshape(-1)[found.places].to(torch.float64)
-
-    precise = at(reference.float64(path))
+    precise = reference.float64(path, found.places)
     if precise is not None:
         allowed = REFERENCE_FACTOR * (found.eager - precise).abs() + reference_ulp(dtype) * unit
         # A reference that is not finite where eager is says nothing about that element.
@@ -505,10 +498,10 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
     for runs in (NOISE_RUNS, NOISE_RUNS + MORE_NOISE_RUNS):
         if not bool((wrong & ~special).any()):
             break
-        noise = at(reference.noise(path, runs))
+        noise = reference.noise(path, found.places, runs)
         if noise is None:
             break
-        wrong &= special | ~(distance <= NOISE_FACTOR * noise)
+        wrong &= special | ~(distance <= noise_factor(dtype) * noise)
         if not bool(wrong.any()):
             report.rule = "noise"
             return report
@@ -601,7 +594,7 @@ def _rejection(dtype: torch.dtype, precise: float | None, noise: float | None) -
             f"{reference_ulp(dtype)} ULP from a float64 run of eager"
         )
     if noise is not None:
-        parts.append(f"more than {NOISE_FACTOR} times eager's noise of {noise:.3g}")
+        parts.append(f"more than {noise_factor(dtype)} times eager's noise of {noise:.3g}")
     if precise is None and noise is None:
         parts.append("and eager could not be run again")
     return ", ".join(parts)
@@ -617,6 +610,11 @@ def ulp_limit(dtype: torch.dtype) -> int:
 def reference_ulp(dtype: torch.dtype) -> int:
     """Units in the last place that rule 2 allows beyond its multiple of eager's distance."""
     return REFERENCE_ULP if dtype in (torch.float32, torch.float64) else HALF_REFERENCE_ULP
+
+
+def noise_factor(dtype: torch.dtype) -> int:
+    """How many times eager's own noise rule 3 lets pass."""
+    return NOISE_FACTOR if dtype in (torch.float32, torch.float64) else HALF_NOISE_FACTOR
 
 
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

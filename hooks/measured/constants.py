@@ -19,8 +19,15 @@ REFERENCE_ULP = 4
 HALF_REFERENCE_ULP = 1
 """Rule 2: what is allowed on top for types of 16 bits and fewer."""
 
-NOISE_FACTOR = 10
+NOISE_FACTOR = 6
 """Rule 3: how many times eager's own rounding noise the compiled value may be away."""
+
+HALF_NOISE_FACTOR = 4
+"""Rule 3 for types of 16 bits and fewer, in which noise comes in whole units."""
+
+WIDE_UNITS = 12
+"""How much further than one rounding the operands and results of sums and products of matrices
+move, in float32 and float64, when noise is measured."""
 
 NOISE_RUNS = 8
 """Rule 3: eager runs with jittered operands that measure the noise."""

@@ -12,6 +12,9 @@ import re
 _NO_GPU = re.compile(r"^.*No CUDA runtime is found, using CUDA_HOME=.*\n", re.MULTILINE)
 _LIBRARY = re.compile(r"""/[^\s"'(),:]*/lib/python3\.\d+/(?:site-packages/)?""")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_OUR_FRAME = re.compile(
+    r"""^[ ]*File "[^"]*\bmeasured/\w+\.py", line \d+, in .*\n(?:[ ]{4}.*\n)*""", re.MULTILINE
+)
 _NUMBER = re.compile(
     r"(?<![A-Za-z_\d])[-+]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
     r"(\s?(%|(?:ns|µs|μs|us|ms|s|secs?|seconds?|min|minutes?|h|hours?|[KMGT]i?B|kB|B|bytes)\b))?"
@@ -41,5 +44,7 @@ def masked(output: str) -> str:
     >>> masked("first call: 3.21 s, then  41 µs")
     'first call: #, then #'
     """
+    # A program that prints a traceback prints the frames of the audit, which stands in between.
+    output = _OUR_FRAME.sub("", output)
     lines = (re.sub(r"[ \t]+", " ", _NUMBER.sub("#", line)).strip() for line in output.splitlines())
     return "\n".join(lines)

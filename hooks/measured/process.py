@@ -84,7 +84,7 @@ def run(
         status, usage = _wait(child)
     finally:
         _kill_group(child)
-        _kill_marked(mark)
+        kill_marked(mark)
         if child.stdout:
             child.stdout.close()
     return Outcome(
@@ -158,7 +158,7 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def _kill_marked(mark: str) -> None:
+def kill_marked(mark: str) -> None:
     """End what left the group: whatever was started in the run carries its mark."""
     # A process may fork between the look and the kill; one more look finds the rest.
     for _ in range(5):

@@ -111,8 +111,7 @@ def _visit(found: Reach, path: str, thing: Any, identity: Any) -> Iterator[tuple
         found.histories[id(thing)] = thing.grad_fn
         if thing.is_leaf and thing.grad is not None:
             yield f"{path}.grad", thing.grad
-        if getattr(thing, "__dict__", None):
-            yield path, holders.Attributes(thing)
+        yield path, holders.Attributes(thing)
         return
     if isinstance(thing, types.FunctionType):
         if thing.__code__.co_filename.startswith(_OURS):
@@ -173,18 +172,26 @@ def _visit_code_of(path: str, kind: type) -> Iterator[tuple[str, Any]]:
 
 def _visit_function(path: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     owner = owner_of(function)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for name, cell in sorted(cells, key=lambda pair: _rank(_content(pair[1]))):
         yield "self" if owner is not None and _content(cell) is owner else name, cell
     yield from ((f"default of {path}", value) for value in function.__defaults__ or ())
     yield from ((f"default of {path}", value) for value in (function.__kwdefaults__ or {}).values())
     if is_library(function.__code__.co_filename):
         return
-    if function.__dict__:
-        yield path, holders.Attributes(function)
-    for name in sorted(_names(function.__code__)):
-        namespace = function.__globals__
-        if name in namespace and not isinstance(namespace[name], types.ModuleType):
+    yield path, holders.Attributes(function)
+    namespace = function.__globals__
+    for name in sorted(
+        _names(function.__code__) & namespace.keys(),
+        key=lambda name: (_rank(namespace[name]), name),
+    ):
+        if not isinstance(namespace[name], types.ModuleType):
             yield f"global {name}", holders.Binding(namespace, name)
+
+
+def _rank(thing: Any) -> int:
+    """A parameter is better known by its module than by an optimizer that holds it too."""
+    return 0 if isinstance(thing, torch.nn.Module) else 1
 
 
 def owner_of(function: Callable[..., Any]) -> Any:

@@ -119,7 +119,7 @@ class Difference(msgspec.Struct, frozen=True):
     """One way in which a compiled call and its eager twin differ, or the worst of a tensor's."""
 
     kind: str
-    """One of `compare.KINDS`."""
+    """One of KINDS."""
     path: str
     """Where: `result[0]`, `args[1]`, `self.weight`, `gradient of self.weight`."""
     message: str
@@ -146,21 +146,54 @@ class Difference(msgspec.Struct, frozen=True):
         >>> Difference("value", "self.count", "").name
         'state/value'
         """
+        if self.kind == "rng":
+            return self.kind
         for start, place in _PLACES.items():
             if self.path.startswith(start):
                 return f"{place}{self.kind}"
         return f"state/{self.kind}"
 
 
+KINDS = (
+    "type",
+    "structure",
+    "value",
+    "nan",
+    "inf",
+    "dtype",
+    "device",
+    "layout",
+    "shape",
+    "stride",
+    "requires_grad",
+    "gradient",
+    "aliasing",
+    "rng",
+    "mode",
+    "exception-only-in-eager",
+    "exception-only-in-compiled",
+    "exception-type",
+)
+"""What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
+
 _PLACES = {
     "call": "",
     "result": "",
-    "random state": "",
     "gradient of": "grad/",
     "args": "argument/",
     "kwargs": "argument/",
 }
 """How a path starts -> what stands before the kind in a difference's name. Else: state."""
+
+
+def is_name(text: str) -> bool:
+    """Whether some difference could have this name.
+
+    >>> is_name("grad/nan"), is_name("state/value"), is_name("nan/grad"), is_name("gard/nan")
+    (True, True, False, False)
+    """
+    place, slash, kind = text.rpartition("/")
+    return kind in KINDS and f"{place}{slash}" in (*_PLACES.values(), "state/")
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -24,6 +24,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
+from measured.constants import WIDE_UNITS
+from measured.formulas import FORMULAS
+
+_FORGET_AFTER_BYTES = 1 << 26
+
+_POOL = 1 << 20
+"""Random factors that a tensor is moved by at once; a larger one is moved in parts."""
+
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -33,6 +41,7 @@ class Float64Shadow(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._bytes_made = 0
 
     def __torch_dispatch__(
         self,
@@ -67,8 +76,16 @@ class Float64Shadow(TorchDispatchMode):
         ):
             flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
             entry = (StorageWeakRef(storage), flat.to(torch.float64))
+            self._forget_expired(entry[1].nbytes)
             self._shadows[storage._cdata] = entry
         return entry[1].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def _forget_expired(self, more: int) -> None:
+        """Let go of the shadows of what the program has let go of, before they add up."""
+        self._bytes_made += more
+        if self._bytes_made > _FORGET_AFTER_BYTES:
+            self._bytes_made = 0
+            self._shadows = {k: e for k, e in self._shadows.items() if not e[0].expired()}
 
     def _lift(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -99,26 +116,33 @@ def _writes_exactly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that the operation writes to."""
+    unsaid = _WRITES_UNSAID.get(func.overloadpacket.__name__, ())
     return [
         kwargs.get(argument.name, args[index] if index < len(args) else None)
         for index, argument in enumerate(func._schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write
+        if (argument.alias_info is not None and argument.alias_info.is_write) or index in unsaid
     ]
 
 
-class Jitter(TorchDispatchMode):
-    """While active, floats move by half a unit in the last place, on average, where an operation
-    rounds.
+_WRITES_UNSAID = {"native_batch_norm": (3, 4), "cudnn_batch_norm": (3, 4)}
+"""Arguments that an operation writes to although its schema does not say so: running statistics."""
 
-    A third of them is multiplied by 1 + eps or 1 - eps, which moves by one unit or two; zeros,
-    infinities and NaN stay what they are.
+
+class Jitter(TorchDispatchMode):
+    """While active, floats move where an operation rounds.
+
+    A third of them is multiplied by 1 + eps or 1 - eps, which moves by one unit in the last place
+    or two, half a unit on average; zeros, infinities and NaN stay what they are. Complex numbers
+    move by their modulus. In float32 and float64, what adds many terms moves `WIDE_UNITS` times as
+    far: its own rounding grows with the number of terms, in another way for each order of them.
     """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         # Its own streams: the program's must not be drawn from.
         self._random = random.Random(seed)
-        self._factors: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
+        self._factors: dict[Any, torch.Tensor] = {}
+        self._units = 1
 
     def __torch_dispatch__(
         self,
@@ -128,19 +152,30 @@ class Jitter(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        arguments = func._schema.arguments
-        if _rounds_nothing(func, args, kwargs):
+        written: list[torch.Tensor] = []
+        tree_map_only(torch.Tensor, written.append, _written(func, args, kwargs))
+        if _rounds_nothing(func, args, kwargs) or (not written and _is_view(func)):
             return func(*args, **kwargs)
-        if any(argument.alias_info is not None for argument in arguments):
-            # A view must stay one, and what is written to in place must be the thing itself.
-            result = func(*args, **kwargs)
-            written = _written(func, args, kwargs)
-        elif _is_elementwise(func):
-            written = result = func(*args, **kwargs)
-        else:
-            result = func(*tree_map(self._moved, args), **tree_map(self._moved, kwargs))
-            written = result
-        tree_map_only(torch.Tensor, self._move_in_place, written)
+        one_by_one = _is_elementwise(func)
+        self._units = 1 if one_by_one else WIDE_UNITS
+        formula = FORMULAS.get(_name(func))
+        if formula is not None and not written:
+            return formula(self._moved, *args, **kwargs)
+        if not one_by_one or _rounds_inside(func, args, kwargs):
+            # What is written to must be the thing itself; anything else can be a moved copy.
+            kept = {id(tensor) for tensor in written}
+            for tensor in written:
+                self._move_in_place(tensor)
+
+            def move(value: Any) -> Any:
+                return value if id(value) in kept else self._moved(value)
+
+            args, kwargs = tree_map(move, args), tree_map(move, kwargs)
+        result = func(*args, **kwargs)
+        targets: list[torch.Tensor] = []
+        tree_map_only(torch.Tensor, targets.append, [result, *written])
+        for tensor in {id(tensor): tensor for tensor in targets}.values():
+            self._move_in_place(tensor)
         return result
 
     def _moved(self, value: Any) -> Any:
@@ -151,28 +186,49 @@ class Jitter(TorchDispatchMode):
         return copy
 
     def _move_in_place(self, tensor: torch.Tensor) -> None:
-        if _is_dense_float(tensor) and tensor.numel():
-            if tensor.is_complex():
-                tensor = torch.view_as_real(tensor)
+        if not _is_dense_float(tensor) or not tensor.numel():
+            return
+        if tensor.numel() <= _POOL:
             tensor.mul_(self._some(tensor))
+        elif tensor.is_contiguous():
+            for part in tensor.view(-1).split(_POOL):
+                part.mul_(self._some(part))
+        else:
+            for part in tensor.unbind(max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])):
+                self._move_in_place(part)
 
     def _some(self, tensor: torch.Tensor) -> torch.Tensor:
         """Random factors in the tensor's shape: a stretch of a pool, which is much cheaper to draw
         than new ones for every operation."""
-        count, key = tensor.numel(), (tensor.dtype, tensor.device)
-        if key not in self._factors or self._factors[key].numel() < 2 * count:
-            size = max(1 << 16, 2 * count)
+        if tensor.is_complex():
+            real = tensor.dtype.to_real()
+            return torch.complex(self._stretch(tensor, real), self._stretch(tensor, real) - 1)
+        return self._stretch(tensor, tensor.dtype)
+
+    def _stretch(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        units = self._units if dtype in (torch.float32, torch.float64) else 1
+        count, key = tensor.numel(), (dtype, tensor.device, units)
+        if key not in self._factors:
             generator = torch.Generator().manual_seed(self._random.getrandbits(63))
-            step = torch.randint(0, 6, (size,), dtype=torch.int8, generator=generator)
+            step = torch.randint(0, 6, (2 * _POOL,), dtype=torch.int8, generator=generator)
             step = (step == 5).to(torch.float64) - (step == 0).to(torch.float64)
-            factors = 1 + step * torch.finfo(tensor.dtype).eps
-            self._factors[key] = factors.to(dtype=tensor.dtype, device=tensor.device)
+            factors = 1 + step * (units * torch.finfo(dtype).eps)
+            self._factors[key] = factors.to(dtype=dtype, device=tensor.device)
         start = self._random.randrange(self._factors[key].numel() - count + 1)
         return self._factors[key][start : start + count].view(tensor.shape)
 
 
 _ELEMENTWISE = {"floor_divide", "native_dropout", "_to_copy"}
 """Element-wise operations that torch does not tag as pointwise."""
+
+_ROUNDS_INSIDE = {
+    "addcdiv", "addcmul", "celu", "elu", "elu_backward", "gelu", "gelu_backward", "glu",
+    "glu_backward", "hardsigmoid", "hardswish", "hardswish_backward", "huber_loss_backward",
+    "lerp", "log_sigmoid_backward", "log_sigmoid_forward", "logit", "logit_backward", "mish",
+    "mish_backward", "mse_loss_backward", "selu", "sigmoid_backward", "silu", "silu_backward",
+    "sinc", "smooth_l1_loss_backward", "softplus", "softplus_backward", "tanh_backward", "xlogy",
+}  # fmt: skip
+"""Element-wise operations of several smooth steps, the terms of which may cancel."""
 
 _EXACT = {
     # Which value, not what value:
@@ -196,6 +252,18 @@ _EXACT = {
 
 def _name(func: Any) -> str:
     return func.overloadpacket.__name__.removesuffix("_")
+
+
+def _is_view(func: Any) -> bool:
+    return any(argument.alias_info is not None for argument in func._schema.arguments)
+
+
+def _rounds_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an element-wise operation has several steps."""
+    name = _name(func).removeprefix("_foreach_")
+    if name in ("add", "sub", "rsub"):
+        return kwargs.get("alpha", args[2] if len(args) > 2 else 1) not in (1, -1)
+    return name in _ROUNDS_INSIDE
 
 
 def _rounds_nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from measured import constants, values
 from measured.build import Build
 from measured.pages import LANGUAGES
 from measured.record import Call, RunRecord
-from measured.report import file_name, judge, verdict
+from measured.report import DECLARED, differences, file_name, judge, verdict
 from measured.snippets import Snippet
 
 _PHASES = (
@@ -53,6 +53,8 @@ class Renderer:
         self._page = ""
         self._url = ""
         self.rendered: list[str] = []
+        self.urls: dict[str, str] = {}
+        """Where each page will stand below the site's root."""
 
     def enter(self, page: str, url: str) -> None:
         """`page` is drawn from now on, at `url` below the site's root."""
@@ -86,19 +88,22 @@ class Renderer:
             _templates.get_template("block.html").render(
                 block=block,
                 snippet=snippet,
-                anchor=snippet.name.replace("/", "-").replace("#", "-"),
+                anchor=_anchor(snippet),
                 is_file="#" not in snippet.name,
                 record=record,
                 record_url=self._relative(f"records/{file_name(snippet)}"),
                 verdict=verdict(snippet, record, bool(failures)),
                 failures=failures,
                 rules=_RULES,
+                declared=DECLARED,
                 **(_facts(record) if record else {}),
             )
         )
 
     def value(self, expression: str) -> Markup:
-        """A value in prose, linked to the record it comes from."""
+        """A value in prose, linked to the record it comes from; or a table of the build's."""
+        if expression in self._build.tables:
+            return self._differences()
         shown = self._build.value(expression)
         if shown is None:
             return Markup('<span class="measured-value measured-missing">not run here</span>')
@@ -113,8 +118,29 @@ class Renderer:
             self._relative(target), expression, text
         )
 
+    def _differences(self) -> Markup:
+        """Every declared difference that this build measured."""
+        rows = [
+            (snippet, record, self._address(snippet), found)
+            for snippet, record in self._build.pairs
+            if record and snippet.expects.diverges
+            for found in differences(record.audit.calls if record.audit else [])
+        ]
+        return Markup(_templates.get_template("differences.html").render(rows=rows))
+
+    def _address(self, snippet: Snippet) -> str:
+        """Link from the page that is being drawn to the block of a snippet."""
+        page = snippet.place.page
+        target = "" if page == self._page else self._relative(self.urls[page])
+        return f"{target}#{_anchor(snippet)}"
+
     def _relative(self, target: str) -> str:
-        return posixpath.relpath(target, posixpath.dirname(self._url) or ".")
+        relative = posixpath.relpath(target, posixpath.dirname(self._url) or ".")
+        return f"{relative}/" if target.endswith("/") else relative
+
+
+def _anchor(snippet: Snippet) -> str:
+    return snippet.name.replace("/", "-").replace("#", "-")
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
@@ -123,6 +149,10 @@ def _facts(record: RunRecord) -> dict[str, Any]:
     return {
         "phases": _phases(record),
         "unchecked": _unchecked(record.audit.calls if record.audit else []),
+        "differences": [
+            "; ".join([found.headline, *found.sizes, *found.again])
+            for found in differences(record.audit.calls if record.audit else [])
+        ],
         "breaks": [f"{b.file}:{b.line} {b.reason}".rstrip() for b in books.breaks],
         "recompiled": [
             f"{c.compile_id} {c.function}: {c.recompile_reason}"

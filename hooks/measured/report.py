@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from measured.record import Call, Difference, Process, RunRecord
+from measured.record import Audit, Call, Difference, Process, RunRecord
 from measured.snippets import Place, Snippet
 
 
@@ -23,6 +23,9 @@ class Failure(msgspec.Struct, frozen=True):
     details: list[str] = []
     """Further lines: sizes and values of a difference, the end of an output."""
 
+
+DECLARED = "diverges as declared"
+"""The verdict on a snippet that teaches a difference, and shows it."""
 
 KINDS = ("mistake", "divergence", "unchecked", "disturbed", "expectation", "ending", "shown")
 
@@ -97,12 +100,13 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
     audit = record.audit
     if audit is None:
         return []  # Its ending has failed already.
-    failures = []
-    diverging = [call for call in audit.calls if call.verdict == "diverges"]
-    failures += [
-        _failure("divergence", snippet, _headline(call, difference), [*_sizes(difference), *again])
-        for call, difference, again in _once(diverging)
-    ]
+    found = differences(audit.calls)
+    if snippet.expects.diverges is None:
+        failures = [
+            _failure("divergence", snippet, one.headline, [*one.sizes, *one.again]) for one in found
+        ]
+    else:
+        failures = _declared(snippet, audit, found)
     failures += [
         _failure(
             "disturbed",
@@ -112,7 +116,8 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
         for call in audit.calls
         if call.verdict == "audit failed"
     ]
-    if audit.disturbed and not diverging:
+    # A divergence that fails the build explains a disturbance; a declared one excuses none.
+    if audit.disturbed and (snippet.expects.diverges is not None or not found):
         failures.append(
             _failure("disturbed", snippet, f"the audit disturbed this snippet: {audit.disturbed}")
         )
@@ -129,27 +134,83 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
                 f"no call of {name} was compared: {why} "
                 '(declare graphs="0" if nothing compiled is the point)',
             )
-            for name, why in _never_compared(audit.calls)
+            for name, why in never_compared(audit.calls)
         ]
     return failures
 
 
-def _once(diverging: list[Call]) -> list[tuple[Call, Difference, list[str]]]:
-    """Each difference where it first appears, and a line on the later calls that show it too."""
+def _declared(snippet: Snippet, audit: Audit, found: list[Found]) -> list[Failure]:
+    """What fails where a fence declares `diverges`: the differences are not those."""
+    expected = snippet.expects.diverges or ()
+    declared = f'declared diverges="{" ".join(expected)}", measured '
+    names = dict.fromkeys(one.difference.name for one in found)
+    told = [line for one in found for line in (one.headline, *one.sizes, *one.again)]
+    if not found:
+        return [_failure("expectation", snippet, f"{declared}nothing")]
+    if expected == ("rng",):
+        if audit.only_random:
+            return []
+        return [
+            _failure(
+                "expectation",
+                snippet,
+                f"{declared}a difference that stays when Inductor draws random numbers as eager "
+                "does (fallback_random)",
+                told,
+            )
+        ]
+    if names.keys() == set(expected):
+        return []
+    surplus = [name for name in names if name not in expected]
+    missing = [name for name in expected if name not in names]
+    facts = [
+        f"{label}: {' '.join(some)}"
+        for label, some in (("not declared", surplus), ("not found", missing))
+        if some
+    ]
+    return [
+        _failure("expectation", snippet, f"{declared}{' '.join(names)} ({'; '.join(facts)})", told)
+    ]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A difference where a run first met it."""
+
+    call: Call
+    difference: Difference
+    again: list[str]
+    """A line on the later calls that show it too, if there are any."""
+
+    @property
+    def headline(self) -> str:
+        return _headline(self.call, self.difference)
+
+    @property
+    def sizes(self) -> list[str]:
+        return _sizes(self.difference)
+
+
+def divergences(calls: list[Call]) -> list[tuple[str, list[str]]]:
+    """Headline and further lines of each difference in the calls, once per callable."""
+    return [(one.headline, [*one.sizes, *one.again]) for one in differences(calls)]
+
+
+def differences(calls: list[Call]) -> list[Found]:
+    """Every difference that an audit met, once."""
     seen: dict[tuple[int, int, str, str], list[tuple[Call, Difference]]] = {}
-    for call in diverging:
+    for call in calls:
         for difference in call.differences:
             key = (call.process, call.callable_index, difference.path, difference.kind)
             seen.setdefault(key, []).append((call, difference))
     return [
-        (*found[0], [f"also in call {', '.join(str(c.number) for c, _ in found[1:])}"])
-        if len(found) > 1
-        else (*found[0], [])
-        for found in seen.values()
+        Found(*met[0], [f"also in call {', '.join(str(call.number) for call, _ in met[1:])}"])
+        if len(met) > 1
+        else Found(*met[0], [])
+        for met in seen.values()
     ]
 
 
-def _never_compared(calls: list[Call]) -> list[tuple[str, str]]:
+def never_compared(calls: list[Call]) -> list[tuple[str, str]]:
     """Callables of which no call was compared with eager, and the verdicts they got instead."""
     verdicts: dict[tuple[int, int], tuple[str, set[str]]] = {}
     for call in calls:
@@ -219,6 +280,8 @@ def summary(
                 "page": snippet.place.page,
                 "line": snippet.place.line,
                 "verdict": verdict(snippet, record, (snippet.place, snippet.name) in failed),
+                "diverges": list(snippet.expects.diverges or ()),
+                "upstream": snippet.expects.upstream,
                 "record": f"records/{file_name(snippet)}" if record else None,
                 "graphs": record.books.graphs if record else None,
                 "breaks": len(record.books.breaks) if record else None,
@@ -234,11 +297,14 @@ def summary(
 
 
 def verdict(snippet: Snippet, record: RunRecord | None, failed: bool) -> str:
-    """One word or two for a snippet: failed, not run here, nothing compiled, refused, agrees."""
+    """What to call a snippet: failed, not run here, diverges as declared, agrees, refused,
+    nothing compiled."""
     if record is None:
         return "failed" if failed else "not run here"
     if failed:
         return "failed"
+    if snippet.expects.diverges:
+        return DECLARED
     if record.audit and record.audit.checked:
         return "agrees"
     if record.audit and any(call.verdict == "refused" for call in record.audit.calls):

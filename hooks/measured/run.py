@@ -46,8 +46,7 @@ def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
         audited = None
         if observed.ending in ("finished", "raised"):
             toolchain.clear(folder)
-            drew = _last(seen, events.Drew) is not None
-            audited = _audit(snippet, folder, timeout, observed, warmed, drew)
+            audited = _audit(snippet, folder, timeout, observed, seen, warmed)
     finished = _last(seen, events.Finished)
     return RunRecord(
         schema=SCHEMA,
@@ -70,16 +69,17 @@ def _audit(
     folder: Path,
     timeout: float,
     observed: Process,
+    seen: list[events.Event],
     warmed: Path | None,
-    drew: bool,
 ) -> Audit:
-    """Audit the snippet; with eager's random streams where it `drew`, unless `rng` is declared."""
+    """Audit the snippet; with eager's random streams where Inductor replaced a random operation,
+    unless `rng` is declared."""
 
     def once(fallback_random: bool) -> Audit:
         (folder / "audit.events").unlink(missing_ok=True)
         limit = timeout * AUDIT_PATIENCE
         audited, heard = _child(snippet, "audit", folder, limit, fallback_random)
-        return audit(audited, heard, observed, fallback_random)
+        return audit(audited, heard, observed, seen, fallback_random)
 
     def undisturbed(fallback_random: bool) -> Audit:
         audited = once(fallback_random)
@@ -90,7 +90,7 @@ def _audit(
         return audited
 
     if "rng" not in (snippet.expects.diverges or ()):
-        return undisturbed(drew)
+        return undisturbed(_last(seen, events.Drew) is not None)
     without = undisturbed(False)
     agrees = {"agrees"} == {call.verdict for call in once(True).calls}
     return msgspec.structs.replace(without, only_random=agrees)
@@ -210,7 +210,11 @@ def _last(log: Iterable[events.Event], kind: type) -> events.Event | None:
 
 
 def audit(
-    audited: Process, heard: list[events.Event], observed: Process, fallback_random: bool
+    audited: Process,
+    heard: list[events.Event],
+    observed: Process,
+    seen: list[events.Event],
+    fallback_random: bool,
 ) -> Audit:
     """Verdicts from the audit child's events, and whether the audit changed what happened."""
     called = [event for event in heard if isinstance(event, events.Called)]
@@ -224,7 +228,7 @@ def audit(
         calls_total=sum(totals.values()),
         fallback_random=fallback_random,
         only_random=None,
-        disturbed=disturbance(observed, audited),
+        disturbed=disturbance(observed, audited) or recount(seen, heard),
     )
 
 
@@ -264,4 +268,17 @@ def disturbance(observed: Process, audited: Process) -> str:
         right = after_lines[line] if line < len(after_lines) else "nothing"
         if left != right:
             return f"output line {line + 1} is {left!r} when observed and {right!r} when audited"
+    return ""
+
+
+def recount(seen: list[events.Event], heard: list[events.Event]) -> str:
+    """How what the compiler did under audit differs from what it did without, or an empty text."""
+    before, after = (books.books(log, "") for log in (seen, heard))
+    for name, left, right in (
+        ("graphs", before.graphs, after.graphs),
+        ("breaks", len(before.breaks), len(after.breaks)),
+        ("recompilations", before.recompiles, after.recompiles),
+    ):
+        if left != right:
+            return f"{left} {name} when observed and {right} when audited"
     return ""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from measured import compare, modes
+from measured import compare, holders, modes
 from measured.compare import Thing
 from measured.reach import Reach, reach
 from measured.record import Difference
@@ -26,6 +26,16 @@ class Outcome:
 
     result: Any = None
     error: BaseException | None = None
+
+
+def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    """Call it, and keep whatever comes of it."""
+    try:
+        return Outcome(result=function(*args, **kwargs))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Outcome(error=error)
 
 
 @dataclasses.dataclass
@@ -45,7 +55,8 @@ def live(outcome: Outcome, reached: Reach, before: Reach) -> dict[str, Any]:
 
     `reached` is what the call reaches when it is over, `before` what it reached before.
     """
-    return compare.nodes(outcome.result, "result") | _state(reached, before)
+    streams = {f"random state of {name}": state for name, state in holders.streams().items()}
+    return compare.nodes(outcome.result, "result") | _state(reached, before) | streams
 
 
 def see(
@@ -61,7 +72,6 @@ def see(
     places = live(outcome, after.reached, before)
     tensors = {path: leaf for path, leaf in places.items() if isinstance(leaf, torch.Tensor)}
     places |= {path: after.copy_of(tensor) for path, tensor in tensors.items()}
-    places |= {f"random state of {name}": stream for name, stream in after.streams.items()}
     switches = modes.read()
     # A twin runs without autocast's cache, so that no cast of its own stays there.
     switches.pop("autocast cache")

@@ -81,6 +81,11 @@ class Snapshot:
         holders.set_streams(self.streams)
         return failed
 
+    @property
+    def nbytes(self) -> int:
+        """Size of all storages that were saved."""
+        return sum(saved.nbytes() for _, saved in self._storages.values())
+
     def copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor as it was, if its storage was saved; else the tensor itself."""
         if not has_storage(tensor):

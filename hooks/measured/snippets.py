@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from measured.record import SCHEMA
+from measured.record import KINDS, SCHEMA, is_name
 
 
 class Mistake(Exception):
@@ -28,6 +28,10 @@ class Place(msgspec.Struct, frozen=True, order=True):
         return f"{self.page}:{self.line}"
 
 
+BY_DESIGN = "by-design"
+"""The `upstream` of a difference that torch means to keep."""
+
+
 class Expectations(msgspec.Struct, frozen=True):
     """What a fence declares. None: nothing is declared."""
 
@@ -38,7 +42,7 @@ class Expectations(msgspec.Struct, frozen=True):
     """Names of the differences (`record.Difference.name`) that the audit must find, all of them
     and no other; `rng` alone leaves the random streams of Inductor as they are."""
     upstream: str | None = None
-    """Where that difference is known: `pytorch#117265`, or `by-design`."""
+    """Where that difference is known: `pytorch#117265`, or BY_DESIGN."""
     raises: str | None = None
     """Qualified name of the exception that ends the snippet."""
     timeout: float | None = None
@@ -47,6 +51,12 @@ class Expectations(msgspec.Struct, frozen=True):
     """Device without which the snippet is not run: cuda."""
     fresh: bool = False
     """Start with an empty Inductor cache: not even the toolchain probes are done."""
+
+    @property
+    def issue_url(self) -> str | None:
+        """Address of the issue that `upstream` names; None where it names none."""
+        issue = _ISSUE.fullmatch(self.upstream or "")
+        return f"https://github.com/pytorch/pytorch/issues/{issue['number']}" if issue else None
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -64,6 +74,7 @@ class Snippet(msgspec.Struct, frozen=True):
 _SHOWN = ("title", "hl_lines", "linenums")
 _INCLUDE = re.compile(r"""-+8<-+\s+["'](?P<path>[^"']+)["']""")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*")
+_ISSUE = re.compile(r"pytorch#(?P<number>[1-9]\d*)")
 
 
 def _count(value: str) -> int:
@@ -84,6 +95,24 @@ def _exception(value: str) -> str:
     return value
 
 
+def _differences(value: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(value.split()))
+    if not names or not all(map(is_name, names)):
+        kinds = ", ".join(KINDS)
+        raise ValueError(
+            f"names of differences, each perhaps after grad/, argument/ or state/: {kinds}"
+        )
+    if "rng" in names and len(names) > 1:
+        raise ValueError('"rng" alone: where the random numbers differ, so may everything else')
+    return names
+
+
+def _upstream(value: str) -> str:
+    if value != BY_DESIGN and not _ISSUE.fullmatch(value):
+        raise ValueError(f'"pytorch#" and the number of an issue, or "{BY_DESIGN}"')
+    return value
+
+
 def _one_of(**choices: Any) -> Callable[[str], Any]:
     def parse(value: str) -> Any:
         if value not in choices:
@@ -97,6 +126,8 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "graphs": _count,
     "breaks": _count,
     "recompiles": _count,
+    "diverges": _differences,
+    "upstream": _upstream,
     "raises": _exception,
     "timeout": _limit,
     "needs": _one_of(cuda="cuda"),
@@ -125,6 +156,10 @@ def expectations(options: Mapping[str, str]) -> tuple[Expectations, dict[str, st
         else:
             known = ", ".join((*_OPTIONS, *_SHOWN))
             raise Mistake(f'unknown option {name}="{value}"; known: {known}')
+    if ("diverges" in declared) != ("upstream" in declared):
+        raise Mistake(
+            'diverges="..." and upstream="..." stand together: what differs, and where it is known'
+        )
     return Expectations(**declared), shown
 
 

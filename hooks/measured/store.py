@@ -17,8 +17,9 @@ from measured.record import RunRecord
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
     "again", "audit", "auditor", "books", "boot/sitecustomize", "child", "compare", "constants",
-    "events", "gradients", "holders", "masking", "modes", "observe", "process", "program", "reach",
-    "record", "reference", "run", "shadow", "sight", "snapshot", "toolchain", "twin", "undefined",
+    "events", "formulas", "gradients", "holders", "masking", "modes", "observe", "process",
+    "program", "reach", "record", "reference", "run", "shadow", "sight", "snapshot", "toolchain",
+    "twin", "undefined",
 )  # fmt: skip
 
 

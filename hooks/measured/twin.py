@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import logging
 import os
 import sys
 import threading
@@ -51,6 +52,7 @@ def _silence() -> Iterator[None]:
             contextlib.redirect_stdout(_Nowhere()),
             contextlib.redirect_stderr(_Nowhere()),
             _no_warnings(),
+            _no_logging(),
         ):
             yield
     finally:
@@ -78,6 +80,17 @@ def _no_warnings() -> Iterator[None]:
         torch.set_warn_always(always)
         with contextlib.suppress(ValueError):
             filters.remove(ignore)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _no_logging() -> Iterator[None]:
+    """Handlers of the program may count, or write to a file."""
+    disabled = logging.root.manager.disable
+    logging.disable(sys.maxsize)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
 
 
 @contextlib.contextmanager
@@ -158,5 +171,7 @@ def stand_ins(reached: Reach, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             histories[id(copies[path])] = copies[path].grad_fn
         return copies[path]
 
+    if not any(reached.histories.values()):
+        return Arguments(args, kwargs, leaves, copies, originals, histories)
     new_args, new_kwargs = tree_map_only(torch.Tensor, replace, (args, kwargs))
     return Arguments(new_args, new_kwargs, leaves, copies, originals, histories)

@@ -1,0 +1,106 @@
+"""The command line: `measured audit script.py`."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import click
+
+from measured import script as scripts
+
+_EXIT_CODES = f"""\b
+Exit codes, the first that applies from the top:
+  {scripts.DIVERGES}    a checked call diverges from eager; each difference is named
+  {scripts.TIMEOUT}  the script did not end within --timeout; no divergence until then
+  {scripts.INTERRUPTED}  Ctrl-C or SIGTERM ended it; no divergence until then
+  {scripts.FAILED}    the script failed: an exception, a status other than 0, a signal;
+       no divergence until then
+  {scripts.NO_VERDICT}    no verdict: the audit itself failed on a call, or no compiled callable
+       was called, or no call could be compared (all ran eager, were refused
+       by the compiler, or were not comparable)
+  {scripts.AGREES}    every checked call agrees with eager, and there is at least one
+  {scripts.USAGE}   the command was mistyped; the script did not run
+  {scripts.BROKEN}   an error of this command's own
+"""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """torch.compile, measured."""
+
+
+# What follows the script's path is the script's own.
+@cli.command(context_settings={"allow_interspersed_args": False}, epilog=_EXIT_CODES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End each run of the script after this time.",
+)
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Never run the script twice: random operations then count as differences.",
+)
+@click.option(
+    "--fallback-random",
+    is_flag=True,
+    help="Let compiled code draw random numbers as eager does from the start: one run.",
+)
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def audit(
+    context: click.Context,
+    script: str,
+    arguments: tuple[str, ...],
+    as_json: bool,
+    timeout: float | None,
+    once: bool,
+    fallback_random: bool,
+) -> None:
+    """Run SCRIPT as Python would, and compare its compiled calls with eager.
+
+    The table goes to standard error, below what the script prints there; standard output is the
+    script's. With --json, standard output holds the JSON alone, and the script's own output goes to
+    standard error.
+
+    A script that compiles a random operation (dropout, torch.rand) and differs runs a second time:
+    compiled code draws other numbers than eager, by design, so the second run draws as eager does.
+    """
+    outcome = scripts.audit(
+        script,
+        list(arguments),
+        timeout=timeout,
+        once=once,
+        fallback_random=fallback_random,
+        output=sys.stderr.fileno() if as_json else None,
+        tell=lambda line: click.echo(f"measured: {line}", err=True),
+    )
+    if as_json:
+        click.echo(scripts.as_json(outcome))
+    else:
+        click.echo(scripts.text(outcome), err=True)
+    context.exit(outcome.verdict.exit_code)
+
+
+def main() -> None:
+    """Entry point. Click's own exit code for a usage error is 2, and Python's for a traceback 1:
+    both would say something about the script."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = scripts.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        code = scripts.INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        code = scripts.BROKEN
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

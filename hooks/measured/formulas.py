@@ -1,0 +1,63 @@
+"""Element-wise functions that round inside, step by step, so that each step can be moved.
+
+torch computes them in one operation, in which terms cancel: near a root of the function, or of its
+derivative, what is left is rounding. The formulas are written out here and not taken from torch's
+decompositions, which the compiler uses too: a wrong one would excuse itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Move = Callable[[torch.Tensor], torch.Tensor]
+"""Gives a copy of a tensor whose elements have moved by a rounding error."""
+
+_TANH_SCALE = math.sqrt(2 / math.pi)
+_TANH_CUBE = 0.044715
+
+
+def _wide(x: torch.Tensor, move: Move) -> torch.Tensor:
+    """Types of 16 bits are computed in float32, from operands that are what they are."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else move(x)
+
+
+def _gelu(move: Move, x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+    w = _wide(x, move)
+    if approximate == "none":
+        inner = 1 + move(torch.erf(w * math.sqrt(0.5)))
+    else:
+        inner = 1 + move(torch.tanh(move(_TANH_SCALE * move(w + _TANH_CUBE * w**3))))
+    return move((move(0.5 * w) * move(inner)).to(x.dtype))
+
+
+def _gelu_backward(
+    move: Move, grad: torch.Tensor, x: torch.Tensor, *, approximate: str = "none"
+) -> torch.Tensor:
+    w, g = _wide(x, move), _wide(grad, move)
+    if approximate == "none":
+        below = move(0.5 * move(1 + move(torch.erf(w * math.sqrt(0.5)))))
+        density = move(torch.exp(-0.5 * w * w) / math.sqrt(2 * math.pi))
+        return move((g * move(below + move(w * density))).to(x.dtype))
+    t = move(torch.tanh(move(_TANH_SCALE * move(w + _TANH_CUBE * w**3))))
+    left = move(0.5 * move(1 + t))
+    right = move(0.5 * w * move(1 - move(t * t)) * (_TANH_SCALE * (1 + 3 * _TANH_CUBE * w * w)))
+    return move((g * move(left + right)).to(x.dtype))
+
+
+def _mish_backward(move: Move, grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    w, g = _wide(x, move), _wide(grad, move)
+    t = move(torch.tanh(move(torch.nn.functional.softplus(w))))
+    right = move(w * move(torch.sigmoid(w)) * move(1 - move(t * t)))
+    return move((g * move(t + right)).to(x.dtype))
+
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "gelu": _gelu,
+    "gelu_backward": _gelu_backward,
+    "mish_backward": _mish_backward,
+}
+"""By the name of the operation; each takes what the operation takes, after a `Move`."""
