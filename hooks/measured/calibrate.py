@@ -1,229 +1,177 @@
-"""`python -m measured.calibrate`: what each constant of the parity rule would have had to be.
+"""`python -m measured.calibrate`: what the parity rule says of programs whose answer is known.
 
-Innocent programs run compiled and in eager over many seeds, and every element is asked which
-constants would have let it pass. Nothing is timed.
+Innocent programs must pass, and the record says by how much; planted faults and real differences
+must not. Nothing is timed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import functools
+import json
 import math
-import sys
+import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import click
 import torch
 
-from measured import battery, compare
+from measured import battery, compare, constants, machine
 from measured.battery import Mode, Program, Read, Tensors
-from measured.constants import (
-    MORE_NOISE_RUNS,
-    NOISE_FACTOR,
-    NOISE_RUNS,
-    REFERENCE_FACTOR,
-)
+from measured.constants import MORE_NOISE_RUNS, NOISE_RUNS, REFERENCE_FACTOR
+from measured.record import RULES
 from measured.reference import Float64Shadow, Jitter
 
 Run = Callable[[Mode, Read], Tensors]
 
-ULP_LIMITS = {4: (4, 8, 16, 32), 8: (4, 8, 16, 32), 2: (1, 2, 4, 8), 1: (0, 1, 2)}
-"""Limits of rule 1 that are tried, by size of the element in bytes."""
-REFERENCE_FACTORS = (1, 2, 4)
-NOISE_FACTORS = (3, 5, 10, 20, 30)
-RULES = ("1", "1+2", "1+3", "1+2+3")
-"""Which rules an element may pass by."""
+_ROW = re.compile(r"\{[^{}]*\}")
+"""One object of a JSON text that holds no other."""
+
+CONSTANTS = (
+    "ULP_LIMIT", "HALF_ULP_LIMIT", "FLOAT8_ULP_LIMIT", "REFERENCE_FACTOR", "REFERENCE_ULP",
+    "HALF_REFERENCE_ULP", "NOISE_FACTOR", "HALF_NOISE_FACTOR", "WIDE_UNITS", "NOISE_RUNS",
+    "MORE_NOISE_RUNS",
+)  # fmt: skip
+"""What the rule depends on: a record of other values says nothing about it."""
+
+
+def the_constants() -> dict[str, int]:
+    return {name: getattr(constants, name) for name in CONSTANTS}
 
 
 class EagerAgain:
     """The reference of an audit, for a function of tensors: further eager runs when asked."""
 
-    def __init__(self, run: Run, first_seed: int = 0) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._first_seed = first_seed
-        self._precise: Tensors | None = None
-        self._base: Tensors = {}
         self._squares: Tensors = {}
-        self._noise: dict[int, Tensors] = {}
         self._runs = 0
 
-    def float64(self, path: str) -> torch.Tensor | None:
-        if self._precise is None:
-            shadow = Float64Shadow()
-            self._precise = self._run(shadow, shadow.shadow)
-        return self._precise.get(path)
+    def float64(self, path: str, places: torch.Tensor) -> torch.Tensor | None:
+        return self._float64[path][places].to(torch.float64) if path in self._float64 else None
 
-    def noise(self, path: str, runs: int) -> torch.Tensor | None:
-        if runs not in self._noise:
-            if not self._base:
-                self._base = self._run(contextlib.nullcontext(), widened)
-            for seed in range(self._runs, runs):
-                for key, value in self._run(Jitter(self._first_seed + seed), widened).items():
-                    if value.is_floating_point():
-                        square = value.sub_(self._base[key]).nan_to_num_(0.0, 0.0, 0.0).square_()
-                        self._squares[key] = self._squares.get(key, 0) + square
-            self._runs = runs
-            self._noise[runs] = {k: (v / runs).sqrt() for k, v in self._squares.items()}
-        return self._noise[runs].get(path)
+    @functools.cached_property
+    def _float64(self) -> Tensors:
+        shadow = Float64Shadow()
+        return self._flat(shadow, shadow.shadow)
+
+    @functools.cached_property
+    def _base(self) -> Tensors:
+        return self._flat(contextlib.nullcontext(), torch.Tensor.detach)
+
+    def noise(self, path: str, places: torch.Tensor, runs: int) -> torch.Tensor | None:
+        while self._runs < runs:
+            for key, value in self._flat(Jitter(self._runs), torch.Tensor.detach).items():
+                moved = value.to(torch.float64).sub_(self._base[key])
+                square = moved.nan_to_num_(0.0, 0.0, 0.0).square_()
+                self._squares[key] = self._squares[key].add_(square) if self._runs else square
+            self._runs += 1
+        return (self._squares[path][places] / self._runs).sqrt_()
 
     def moves(self, path: str, value: Any) -> bool:
         return False
 
+    def _flat(self, mode: Mode, read: Read) -> Tensors:
+        return {path: flat(value) for path, value in self._run(mode, read).items()}
 
-def widened(tensor: torch.Tensor) -> torch.Tensor:
-    """As float64, complex numbers as their two parts."""
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """In one dimension, complex numbers as their two parts."""
     tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+    return tensor.reshape(-1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Needs:
-    """What the elements of one tensor would need to pass: those beyond the least limit tried."""
-
-    dtype: torch.dtype
-    elements: int
-    special: int
-    """Elements where NaN or infinity stands on one side only: no constant lets them pass."""
-    worst: float
-    """Largest finite distance in ULP, of all elements."""
-    ulp: torch.Tensor
-    """Distance from eager in ULP."""
-    factor: torch.Tensor
-    """Smallest reference factor with which rule 2 would let the element pass."""
-    few: torch.Tensor
-    """Distance from eager, in times the noise of the first runs."""
-    many: torch.Tensor
-    """The same after the further runs; that of the first where they were not asked for."""
-
-    def fails(
-        self,
-        rules: str = "1+2+3",
-        limit: float | None = None,
-        reference: float = REFERENCE_FACTOR,
-        noise: float = NOISE_FACTOR,
-    ) -> torch.Tensor:
-        """Where an element passes by none of `rules`, with these constants."""
-        bad = self.ulp > (compare.ulp_limit(self.dtype) if limit is None else limit)
-        if "2" in rules:
-            bad &= ~(self.factor <= reference)
-        if "3" in rules:
-            bad &= ~(torch.minimum(self.few, self.many) <= noise)
-        return bad
-
-
-def needs(
-    eager: torch.Tensor, compiled: torch.Tensor, path: str, again: compare.Reference, least: float
-) -> Needs:
-    """Ask every element of a float tensor that is further than `least` ULP from eager."""
-    dtype = eager.dtype
-    left, right = widened(eager).reshape(-1), widened(compiled).reshape(-1)
-    if dtype.is_complex:
-        dtype = torch.view_as_real(eager.resolve_conj()).dtype
-    in_ulp = (right - left).abs_().div_(compare.ulp(left, dtype))
-    in_ulp.masked_fill_((left == right) | (left.isnan() & right.isnan()), 0.0)
-    # The distance from a zero to a number may be more units than there are.
-    in_ulp.clamp_max_(torch.finfo(torch.float64).max)
-    finite = (left.isfinite() & right.isfinite()) | (in_ulp == 0)
-    at = torch.nonzero(finite & (in_ulp > least)).flatten()
-    empty = torch.full((at.numel(),), math.inf, dtype=torch.float64)
-    factor, few, many = empty, empty, empty
-    if at.numel():
-        left, right = left[at], right[at]
-        precise = again.float64(path)
-        if precise is not None:
-            factor = reference_factor(left, right, widened(precise).reshape(-1)[at], dtype)
-        few = many = noise_factor(left, right, again.noise(path, NOISE_RUNS), at)
-        open_ = (in_ulp[at] > compare.ulp_limit(dtype)) & ~(factor <= REFERENCE_FACTOR)
-        if bool((open_ & ~(few <= NOISE_FACTORS[0])).any()):
-            many = noise_factor(left, right, again.noise(path, NOISE_RUNS + MORE_NOISE_RUNS), at)
-    return Needs(
-        dtype=dtype,
-        elements=in_ulp.numel(),
-        special=int((~finite).sum()),
-        worst=float(in_ulp[finite].max()) if bool(finite.any()) else 0.0,
-        ulp=in_ulp[at],
-        factor=factor,
-        few=few,
-        many=many,
-    )
-
-
-def reference_factor(
-    eager: torch.Tensor, compiled: torch.Tensor, precise: torch.Tensor, dtype: torch.dtype
+def needed_factors(
+    eager: torch.Tensor,
+    compiled: torch.Tensor,
+    path: str,
+    places: torch.Tensor,
+    again: compare.Reference,
 ) -> torch.Tensor:
-    """Smallest factor with which rule 2 lets each element pass; infinite where none does."""
-    allowed = compare.reference_ulp(dtype) * compare.ulp(eager, dtype)
-    beyond = ((compiled - precise).abs() - allowed).clamp_min(0.0)
-    factor = beyond / (eager - precise).abs()
-    return factor.masked_fill(beyond == 0, 0.0).masked_fill(~precise.isfinite(), math.inf)
+    """Smallest noise factor with which each element at `places` would pass.
 
-
-def noise_factor(
-    eager: torch.Tensor, compiled: torch.Tensor, noise: torch.Tensor | None, at: torch.Tensor
-) -> torch.Tensor:
-    """Distance in times the noise; infinite where eager does not move."""
-    if noise is None:
-        return torch.full_like(eager, math.inf)
-    return (compiled - eager).abs() / noise.reshape(-1)[at].to(torch.float64)
+    0 where rule 2 lets it pass; infinite where eager does not move, or where NaN or infinity stands
+    on one side only.
+    """
+    dtype = eager.real.dtype
+    left, right = (flat(tensor)[places].to(torch.float64) for tensor in (eager, compiled))
+    distance = (right - left).abs()
+    needed = torch.full_like(distance, math.inf)
+    precise = again.float64(path, places)
+    if precise is not None:
+        allowed = REFERENCE_FACTOR * (left - precise).abs()
+        allowed += compare.reference_ulp(dtype) * compare.ulp(left, dtype)
+        near = precise.isfinite() & ((right - precise).abs() <= allowed)
+        needed[near & left.isfinite() & right.isfinite()] = 0.0
+    for runs in (NOISE_RUNS, NOISE_RUNS + MORE_NOISE_RUNS):
+        # Below half of what the rule allows, the further runs can tell nothing new.
+        if not bool((needed > compare.noise_factor(dtype) / 2).any()):
+            break
+        noise = again.noise(path, places, runs)
+        if noise is None:
+            break
+        factor = torch.where(noise > 0, distance / noise, math.inf)
+        needed = torch.minimum(needed, factor.nan_to_num(math.inf, math.inf))
+    return needed
 
 
 @dataclasses.dataclass
 class Tally:
     """What one program showed in one dtype, over all seeds."""
 
-    dtype: torch.dtype
+    name: str
+    dtype: str
     tensors: int = 0
     elements: int = 0
-    special: int = 0
-    worst: float = 0.0
-    beyond_one: int = 0
-    beyond_two: int = 0
-    factor: float = 0.0
-    few: float = 0.0
-    many: float = 0.0
-    by_rule: Counter[str] = dataclasses.field(default_factory=Counter)
-    flagged: Counter[str] = dataclasses.field(default_factory=Counter)
-    """Path of a tensor -> its elements that no rule let pass."""
-    paths: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Path of a tensor -> largest distance in ULP and in times the noise, of what asked rule 3."""
-    limits: Counter[tuple[float, str]] = dataclasses.field(default_factory=Counter)
-    references: Counter[float] = dataclasses.field(default_factory=Counter)
-    noises: Counter[float] = dataclasses.field(default_factory=Counter)
+    worst_ulp: float = 0.0
+    needed: float = 0.0
+    """Noise factor with which all that rules 1 and 2 do not let pass would pass."""
+    rule: str = "equal"
+    """The weakest rule that a tensor needed."""
+    flagged: int = 0
+    """Tensors in which the rule finds a difference."""
+    paths: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Their paths, and the factor that each would have needed."""
 
-    def add(self, path: str, need: Needs, report: compare.Report) -> None:
+    def add(self, path: str, elements: int, report: compare.Report, needed: float) -> None:
         self.tensors += 1
-        self.elements += need.elements
-        self.special += need.special
-        self.worst = max(self.worst, need.worst)
-        self.by_rule[report.rule] += 1
-        one, two = need.fails("1"), need.fails("1+2")
-        self.beyond_one += int(one.sum())
-        self.beyond_two += int(two.sum())
-        self.factor = max(self.factor, largest(need.factor[one]))
-        few, many = largest(need.few[two]), largest(torch.minimum(need.few, need.many)[two])
-        self.few, self.many = max(self.few, few), max(self.many, many)
-        if many:
-            ulp, before = self.paths.get(path, (0.0, 0.0))
-            self.paths[path] = (max(ulp, largest(need.ulp[two])), max(before, many))
-        if failed := int(need.fails().sum()) + need.special:
-            self.flagged[path] += failed
-        for limit in ULP_LIMITS[need.dtype.itemsize]:
-            for rules in RULES:
-                self.limits[limit, rules] += int(need.fails(rules, limit=limit).sum())
-        for factor in REFERENCE_FACTORS:
-            self.references[factor] += int(need.fails(reference=factor).sum())
-        for factor in NOISE_FACTORS:
-            self.noises[factor] += int(need.fails(noise=factor).sum())
+        self.elements += elements
+        self.worst_ulp = max(self.worst_ulp, report.max_ulp)
+        self.needed = max(self.needed, needed)
+        self.rule = max(self.rule, report.rule, key=RULES.index)
+        if report.differences:
+            self.flagged += 1
+            self.paths[path] = max(needed, self.paths.get(path, 0.0))
+
+    def row(self) -> dict[str, Any]:
+        found = dataclasses.asdict(self)
+        del found["paths"]
+        return found | {"worst_ulp": rounded(self.worst_ulp), "needed": rounded(self.needed)}
 
 
-def largest(values: torch.Tensor) -> float:
-    return float(values.max()) if values.numel() else 0.0
+def rounded(value: float) -> float | None:
+    """To three digits; None for what no number is enough for."""
+    return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
-def compared(program: Program, seed: int, dtype: torch.dtype) -> Iterator[tuple[str, Any, Any]]:
-    """(path, needs or None for what is not float, the rule's own report) of each result."""
+def tally(program: Program, dtype: torch.dtype, seeds: int) -> Tally:
+    """Run a program compiled and in eager from each seed, and ask the rule."""
+    torch._dynamo.reset()
+    found = Tally(program.name, str(dtype).removeprefix("torch."))
+    for seed in range(seeds):
+        for path, elements, report, needed in _compared(program, seed, dtype):
+            found.add(path, elements, report, needed)
+    return found
+
+
+def _compared(
+    program: Program, seed: int, dtype: torch.dtype
+) -> Iterator[tuple[str, int, compare.Report, float]]:
     inputs = program.draw(seed, dtype)
 
     def run(mode: Mode, read: Read, compiled: bool = False) -> Tensors:
@@ -233,38 +181,150 @@ def compared(program: Program, seed: int, dtype: torch.dtype) -> Iterator[tuple[
     compiled = run(contextlib.nullcontext(), torch.Tensor.detach, compiled=True)
     again = EagerAgain(run)
     for path, value in eager.items():
-        if path not in compiled:
-            raise RuntimeError(f"{program.name}: compiled has no {path}")
         report = compare.tensors(value, compiled[path], path, again)
-        if value.is_floating_point() or value.is_complex():
-            part = torch.view_as_real(value).dtype if value.is_complex() else value.dtype
-            least = min(ULP_LIMITS[part.itemsize])
-            yield path, needs(value, compiled[path], path, again, least), report
-        else:
-            yield path, None, report
+        places = report.suspects.get(path)
+        needed = 0.0
+        if places is not None:
+            needed = float(needed_factors(value, compiled[path], path, places, again).max())
+        yield path, value.numel(), report, needed
 
 
-def main() -> None:
-    """Provisional: one line per program and dtype."""
-    seeds, *only = sys.argv[1:]
-    warnings.filterwarnings("ignore")
-    for program in battery.programs():
+OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mul": lambda a, b: a * b,
+    "add": lambda a, b: a + b * 1.0,
+    "exp": lambda a, _: torch.exp(a),
+    "sqrt": lambda a, _: torch.sqrt(a),
+    "gelu": lambda a, _: torch.nn.functional.gelu(a),
+}
+"""Single element-wise operations in which faults are planted."""
+
+FAULTS = {8: (17, 32), 4: (17, 32), 2: (3, 4, 8, 32)}
+"""Sizes of planted faults, in ULP, by size of the element in bytes."""
+
+
+def planted_at(
+    values: torch.Tensor, units: int, places: torch.Tensor | slice = slice(None)
+) -> torch.Tensor:
+    """A copy of `values` whose elements at `places` are `units` ULP further from 0."""
+    wrong = values.clone()
+    there = values[places].to(torch.float64)
+    step = units * compare.ulp(there, values.dtype)
+    wrong[places] = (there + torch.where(there < 0, -step, step)).to(values.dtype)
+    return wrong
+
+
+def operands(
+    name: str, dtype: torch.dtype, scale: float, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of one size, well away from overflow and denormals of the result."""
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.rand(count, generator=generator).add_(0.5) for _ in range(2))
+    return a.mul_(scale).to(dtype), b.mul_(1.0 if name == "mul" else scale).to(dtype)
+
+
+def caught(
+    name: str,
+    dtype: torch.dtype,
+    scale: float,
+    units: int,
+    count: int,
+    places: torch.Tensor | slice = slice(None),
+) -> float:
+    """Share of the faulty elements that the rule finds."""
+    a, b = operands(name, dtype, scale, count)
+
+    def run(mode: Mode, read: Read) -> Tensors:
+        with mode:
+            result = OPERATIONS[name](a, b)
+        return {"result": read(result).clone()}
+
+    eager = OPERATIONS[name](a, b)
+    wrong = planted_at(eager, units, places)
+    again = EagerAgain(run)
+    report = compare.tensors(eager, wrong, "result", again)
+    faults = eager[places].numel()
+    if not report.differences:
+        return 0.0
+    needed = needed_factors(eager, wrong, "result", report.suspects["result"], again)
+    return int((needed > compare.noise_factor(dtype)).sum()) / faults
+
+
+def planted() -> Iterator[dict[str, Any]]:
+    """Rows: the operation in which the smallest share of the faults was caught."""
+    for dtype in battery.FLOATS:
+        scales = (1.0, 1e-3) if dtype == torch.float16 else (1.0, 1e-8)
+        cases = [(s, u, 10_000, slice(None)) for s in scales for u in FAULTS[dtype.itemsize]]
+        cases.append((1.0, 32, 10_000_000, torch.tensor([7_654_321])))
+        for scale, units, count, places in cases:
+            shares = {
+                name: caught(name, dtype, scale, units, count, places)
+                for name in (OPERATIONS if count <= 10_000 else ["mul"])
+            }
+            worst = min(shares, key=lambda name: shares[name])
+            yield {
+                "dtype": str(dtype).removeprefix("torch."),
+                "scale": scale,
+                "units": units,
+                "elements": count,
+                "faults": count if isinstance(places, slice) else len(places),
+                "caught": rounded(shares[worst]),
+                "operation": worst,
+            }
+
+
+def _rows(programs: list[Program], seeds: int, only: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for program in programs:
         if only and not any(word in program.name for word in only):
             continue
         for dtype in program.dtypes:
-            torch._dynamo.reset()
-            tally = Tally(dtype)
-            for seed in range(int(seeds)):
-                for path, need, report in compared(program, seed, dtype):
-                    if need is not None:
-                        tally.add(path, need, report)
-            print(
-                f"{program.name:26} {str(dtype)[6:]:9} worst {tally.worst:9.3g} "
-                f"beyond 1 {tally.beyond_one:6} factor {tally.factor:8.3g} "
-                f"beyond 2 {tally.beyond_two:5} noise {tally.few:8.3g} {tally.many:8.3g} "
-                f"{dict(tally.by_rule)} flagged {dict(tally.flagged)}",
-                flush=True,
-            )
+            found = tally(program, dtype, seeds)
+            flagged = {path: rounded(factor) for path, factor in found.paths.items()}
+            click.echo(f"{found.row()} {flagged or ''}")
+            yield found.row()
+
+
+def _totals(innocent: list[dict[str, Any]]) -> dict[str, int]:
+    return {
+        "programs": len({row["name"] for row in innocent}),
+        "tensors": sum(row["tensors"] for row in innocent),
+        "elements": sum(row["elements"] for row in innocent),
+        "flagged": sum(row["flagged"] for row in innocent),
+    }
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--only", multiple=True, help="Programs whose name holds one of these words.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON here.")
+def main(seeds: int, only: tuple[str, ...], out: Path | None) -> None:
+    """Ask the parity rule about programs whose answer is known."""
+    warnings.filterwarnings("ignore")
+    here = machine.describe()
+    parts: dict[str, Iterator[dict[str, Any]]] = {
+        "bugs": _rows(battery.different(), 1, only),
+        "planted": iter(()) if only else planted(),
+        "innocent": _rows(battery.programs(), seeds, only),
+    }
+    record: dict[str, Any] = {
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "torch": here.torch,
+        "cpu": here.cpu,
+        "seeds": seeds,
+        "constants": the_constants(),
+        **{name: [] for name in parts},
+    }
+    for name, rows in parts.items():
+        for row in rows:
+            record[name].append(row)
+            record["totals"] = _totals(record["innocent"])
+            if out:  # After each row: a run that is stopped leaves what it has found.
+                _write(record, out)
+
+
+def _write(record: dict[str, Any], out: Path) -> None:
+    # One row a line: a later calibration shows as what it changed.
+    text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(record, indent=1))
+    out.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
