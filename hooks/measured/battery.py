@@ -28,7 +28,7 @@ USUAL = (torch.float32, torch.bfloat16)
 SINGLE = (torch.float32,)
 WIDE = (torch.float32, torch.float64)
 THREE = (torch.float32, torch.float64, torch.bfloat16)
-COMPLEX = (torch.complex64, torch.complex128)
+COMPLEX = (torch.complex64,)
 
 SCALES = (1.0, 1e-3, 30.0, 1e-8)
 """Standard deviations of inputs, one after the other."""
@@ -442,7 +442,7 @@ def _linear(size: int) -> Function:
             "weight": draw.normal(size, size, scale=size**-0.5),
             "bias": draw.normal(size),
         },
-        FLOATS if size < 1024 else USUAL,
+        USUAL if size < 1024 else SINGLE,
     )
 
 
@@ -452,14 +452,14 @@ def programs() -> list[Program]:
         _each(
             "functions, anywhere", _ANYWHERE, lambda d: d.normal(_N, scale=min(d.scale, 4.0)), THREE
         ),
-        _each("functions of positives", _POSITIVE, lambda d: d.uniform(0.01, 6.0, _N), THREE),
-        _each("functions inside (-1, 1)", _INSIDE, lambda d: d.uniform(-0.999, 0.999, _N), THREE),
-        _each("activations", _ACTIVATIONS, lambda d: d.normal(_N, scale=min(d.scale, 4.0)), FLOATS),
+        _each("functions of positives", _POSITIVE, lambda d: d.uniform(0.01, 6.0, _N)),
+        _each("functions inside (-1, 1)", _INSIDE, lambda d: d.uniform(-0.999, 0.999, _N), WIDE),
+        _each("activations", _ACTIVATIONS, lambda d: d.normal(_N, scale=min(d.scale, 4.0)), THREE),
         Function(
             "element-wise chains",
             _chain,
             lambda d: {name: d.normal(10_000) for name in "abc"},
-            FLOATS,
+            THREE,
         ),
         Function(
             "fused element-wise forms",
@@ -495,7 +495,7 @@ def programs() -> list[Program]:
                 "mean": d.normal(16, scale=1.0, grad=False),
                 "var": d.uniform(0.5, 2.0, 16, grad=False),
             },
-            THREE,
+            USUAL,
         ),
         Function(
             "conv, batch norm",
@@ -517,7 +517,7 @@ def programs() -> list[Program]:
                 "w": d.normal(64, 64, scale=0.1),
                 "b": d.normal(64),
             },
-            WIDE,
+            SINGLE,
         ),
         *(_linear(size) for size in (64, 1024)),
         Function(
@@ -564,7 +564,7 @@ def programs() -> list[Program]:
                 "w": d.normal(32, 32, scale=0.2),
                 "u": d.normal(32, 32, scale=0.2),
             },
-            USUAL,
+            SINGLE,
         ),
         Function(
             "duplicate indices",
@@ -580,7 +580,7 @@ def programs() -> list[Program]:
             _scans,
             lambda d: {"x": d.normal(8192), "near_one": d.normal(2048, scale=0.01, mean=1.0)},
         ),
-        Function("pools, resampling", _pools, lambda d: {"x": d.normal(2, 4, 20, 20)}),
+        Function("pools, resampling", _pools, lambda d: {"x": d.normal(2, 4, 20, 20)}, SINGLE),
         Function(
             "complex",
             _complex,
@@ -601,7 +601,7 @@ def programs() -> list[Program]:
             "float8 casts",
             _float8,
             lambda d: {"x": d.normal(20_000, grad=False)},
-            USUAL,
+            SINGLE,
         ),
         Optimizer("SGD with momentum", lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)),
         Optimizer("RMSprop", lambda p: torch.optim.RMSprop(p, 0.01)),

@@ -14,7 +14,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -222,54 +222,70 @@ def operands(
     return a.mul_(scale).to(dtype), b.mul_(1.0 if name == "mul" else scale).to(dtype)
 
 
-def caught(
-    name: str,
-    dtype: torch.dtype,
-    scale: float,
-    units: int,
-    count: int,
-    places: torch.Tensor | slice = slice(None),
-) -> float:
-    """Share of the faulty elements that the rule finds."""
-    a, b = operands(name, dtype, scale, count)
+class Bench:
+    """Single operations in which faults of any size can be planted, with one measure of noise."""
 
-    def run(mode: Mode, read: Read) -> Tensors:
+    def __init__(
+        self,
+        dtype: torch.dtype,
+        scale: float,
+        count: int,
+        names: Iterable[str] = tuple(OPERATIONS),
+    ) -> None:
+        self._dtype = dtype
+        self._operands = {name: operands(name, dtype, scale, count) for name in names}
+        self._eager = self._run(contextlib.nullcontext(), torch.Tensor.detach)
+        self._again = EagerAgain(self._run)
+
+    def _run(self, mode: Mode, read: Read) -> Tensors:
         with mode:
-            result = OPERATIONS[name](a, b)
-        return {"result": read(result).clone()}
+            results = {name: OPERATIONS[name](*pair) for name, pair in self._operands.items()}
+        return {name: read(result).clone() for name, result in results.items()}
 
-    eager = OPERATIONS[name](a, b)
-    wrong = planted_at(eager, units, places)
-    again = EagerAgain(run)
-    report = compare.tensors(eager, wrong, "result", again)
-    faults = eager[places].numel()
-    if not report.differences:
-        return 0.0
-    needed = needed_factors(eager, wrong, "result", report.suspects["result"], again)
-    return int((needed > compare.noise_factor(dtype)).sum()) / faults
+    def caught(self, name: str, units: int, places: torch.Tensor | slice = slice(None)) -> float:
+        """Share of the faulty elements that the rule finds."""
+        eager = self._eager[name]
+        wrong = planted_at(eager, units, places)
+        report = compare.tensors(eager, wrong, name, self._again)
+        if not report.differences:
+            return 0.0
+        needed = needed_factors(eager, wrong, name, report.suspects[name], self._again)
+        found = int((needed > compare.noise_factor(self._dtype)).sum())
+        return found / eager[places].numel()
 
 
 def planted() -> Iterator[dict[str, Any]]:
     """Rows: the operation in which the smallest share of the faults was caught."""
     for dtype in battery.FLOATS:
-        scales = (1.0, 1e-3) if dtype == torch.float16 else (1.0, 1e-8)
-        cases = [(s, u, 10_000, slice(None)) for s in scales for u in FAULTS[dtype.itemsize]]
-        cases.append((1.0, 32, 10_000_000, torch.tensor([7_654_321])))
-        for scale, units, count, places in cases:
-            shares = {
-                name: caught(name, dtype, scale, units, count, places)
-                for name in (OPERATIONS if count <= 10_000 else ["mul"])
-            }
-            worst = min(shares, key=lambda name: shares[name])
-            yield {
-                "dtype": str(dtype).removeprefix("torch."),
-                "scale": scale,
-                "units": units,
-                "elements": count,
-                "faults": count if isinstance(places, slice) else len(places),
-                "caught": rounded(shares[worst]),
-                "operation": worst,
-            }
+        for scale in (1.0, 1e-3) if dtype == torch.float16 else (1.0, 1e-8):
+            bench = Bench(dtype, scale, 10_000)
+            for units in FAULTS[dtype.itemsize]:
+                shares = {name: bench.caught(name, units) for name in OPERATIONS}
+                worst = min(shares, key=lambda name: shares[name])
+                yield _planted(dtype, scale, units, 10_000, 10_000, worst, shares[worst])
+    for dtype in battery.USUAL:
+        share = Bench(dtype, 1.0, 10_000_000, ["mul"]).caught("mul", 32, torch.tensor([7_654_321]))
+        yield _planted(dtype, 1.0, 32, 1, 10_000_000, "mul", share)
+
+
+def _planted(
+    dtype: torch.dtype,
+    scale: float,
+    units: int,
+    faults: int,
+    elements: int,
+    operation: str,
+    share: float,
+) -> dict[str, Any]:
+    return {
+        "dtype": str(dtype).removeprefix("torch."),
+        "scale": scale,
+        "units": units,
+        "faults": faults,
+        "elements": elements,
+        "caught": rounded(share),
+        "operation": operation,
+    }
 
 
 def _rows(programs: list[Program], seeds: int, only: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -302,8 +318,8 @@ def main(seeds: int, only: tuple[str, ...], out: Path | None) -> None:
     here = machine.describe()
     parts: dict[str, Iterator[dict[str, Any]]] = {
         "bugs": _rows(battery.different(), 1, only),
-        "planted": iter(()) if only else planted(),
         "innocent": _rows(battery.programs(), seeds, only),
+        "planted": iter(()) if only else planted(),
     }
     record: dict[str, Any] = {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
