@@ -204,7 +204,7 @@ _POSITIVE = {
     "hypot": lambda x: torch.hypot(x, x.flip(0)),
 }  # fmt: skip
 _INSIDE = {
-    "asin": torch.asin, "acos": torch.acos, "erfinv": torch.erfinv,
+    "asin": torch.asin, "acos": torch.acos,
     "logit": lambda x: torch.logit(x.abs(), 0.01),
 }  # fmt: skip
 _ACTIVATIONS = {
@@ -453,6 +453,7 @@ def programs() -> list[Program]:
             "functions, anywhere", _ANYWHERE, lambda d: d.normal(_N, scale=min(d.scale, 4.0)), THREE
         ),
         _each("functions of positives", _POSITIVE, lambda d: d.uniform(0.01, 6.0, _N)),
+        Function("erfinv", torch.erfinv, lambda d: {"input": d.uniform(-0.999, 0.999, _N)}, SINGLE),
         _each("functions inside (-1, 1)", _INSIDE, lambda d: d.uniform(-0.999, 0.999, _N), WIDE),
         _each("activations", _ACTIVATIONS, lambda d: d.normal(_N, scale=min(d.scale, 4.0)), THREE),
         Function(
@@ -646,6 +647,12 @@ def different() -> list[Program]:
             torch.atanh,
             lambda d: {"input": d.normal(_N, scale=1e-4, grad=False)},
             WIDE,
+        ),
+        Function(
+            "erfinv near 1",
+            torch.erfinv,
+            lambda d: {"input": d.uniform(0.9, 0.999, _N, grad=False)},
+            (torch.float64,),
         ),
         Optimizer("Adam, default step", lambda p: torch.optim.Adam(p, 0.001)),
         Optimizer("AdamW, default step", lambda p: torch.optim.AdamW(p, 0.001)),
