@@ -36,7 +36,7 @@ def on_startup(*, command: str, dirty: bool) -> None:
 @event_priority(-100)  # After markdown-exec has put its fences into the configuration.
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     global _build, _renderer
-    _build = Build()
+    _build = Build(docs=Path(config.docs_dir))
     _renderer = Renderer(_build)
     _renderer.install()
     config.markdown_extensions.append(pages.Values(lambda body: _renderer.value(body)))

@@ -10,14 +10,11 @@ from typing import Any
 import torch
 
 from measured import compare, gradients, modes, sight, twin
-from measured.constants import NOISE_RUNS
+from measured.constants import MAX_SHADOWED_BYTES, NOISE_RUNS
 from measured.reach import reach
 from measured.reference import Float64Shadow, Jitter
 from measured.snapshot import Snapshot
 from measured.undefined import Undefined
-
-MAX_SHADOWED_BYTES = 1 << 28
-"""Calls that reach more than this are not run in float64."""
 
 _Read = Callable[[torch.Tensor], torch.Tensor]
 

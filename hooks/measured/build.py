@@ -5,13 +5,14 @@ Knows nothing of MkDocs; `hooks/site.py` passes plain text in and takes HTML out
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measured import constants, machine, report, run, store, values
+from measured import calibration, constants, machine, report, run, store, values
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
@@ -23,8 +24,9 @@ Progress = Callable[[str], None]
 class Build:
     """State of one build, from the reading of the pages to the verdict."""
 
-    def __init__(self, cache: Path | None = None) -> None:
+    def __init__(self, cache: Path | None = None, docs: Path | None = None) -> None:
         self._cache = cache or store.cache_folder()
+        self._docs = docs
         self._store = store.Store(self._cache / "records")
         self._pages: dict[str, Page] = {}
         self._records: dict[str, RunRecord] = {}
@@ -32,11 +34,12 @@ class Build:
         self._shown: Counter[str] = Counter()
         self.executed = 0
 
-    built_in = ("build", "machine", "rule")
-    """Names of values that are the build's own, not a snippet's."""
+    built_in = ("build", "machine", "rule", "calibration")
+    """Names of values that are not a snippet's."""
 
-    tables = ("build.differences",)
-    """What a page may quote, alone in a paragraph, as a table made from this build's records."""
+    tables = ("build.differences", *(f"calibration.{name}" for name in calibration.TABLES))
+    """What a page may quote, alone in a paragraph, as a table: made from this build's records, or
+    from the record of the calibration."""
 
     @property
     def snippets(self) -> list[Snippet]:
@@ -135,10 +138,16 @@ class Build:
             return None
 
     def _namespace(self) -> dict[str, dict[str, Any]]:
-        return {name: record.values for name, record in self._records.items()} | self.facts()
+        namespace = {name: record.values for name, record in self._records.items()} | self.facts()
+        return namespace | ({"calibration": self.calibration} if self.calibration else {})
+
+    @functools.cached_property
+    def calibration(self) -> dict[str, Any]:
+        """The record of the calibration that lies beside the pages."""
+        return calibration.read(self._docs)
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """The build's own values, by name of `built_in`."""
+        """The build's own values, by the names in `built_in`."""
         namespace: dict[str, dict[str, Any]] = {}
         here = machine.describe()
         audits = [record.audit for record in self._records.values() if record.audit]
@@ -180,7 +189,9 @@ class Build:
         }
         for page in self._pages.values():
             for use in page.values:
-                if use.expression in self.tables:
+                if use.expression in self.tables and (
+                    self.calibration or use.expression.startswith("build.")
+                ):
                     continue
                 try:
                     values.evaluate(use.expression, namespace)

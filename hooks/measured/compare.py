@@ -34,6 +34,7 @@ from measured.constants import (
     HALF_NOISE_FACTOR,
     HALF_REFERENCE_ULP,
     HALF_ULP_LIMIT,
+    MAX_SUSPECTS,
     MORE_NOISE_RUNS,
     NOISE_FACTOR,
     NOISE_RUNS,
@@ -440,10 +441,6 @@ class _Suspects:
 CHUNK = 1 << 22
 """Elements compared at once: the comparison of a large tensor must not need several times its
 memory in float64."""
-
-MAX_SUSPECTS = 1 << 20
-"""Elements of one tensor to which rules 2 and 3 are applied; where more fail rule 1, it is to every
-second, every third, and so on."""
 
 
 def _scan(eager: torch.Tensor, compiled: torch.Tensor) -> tuple[float, _Suspects]:

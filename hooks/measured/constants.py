@@ -35,6 +35,13 @@ NOISE_RUNS = 8
 MORE_NOISE_RUNS = 32
 """Rule 3: further runs where elements are still rejected."""
 
+MAX_SUSPECTS = 1 << 20
+"""Elements of one tensor to which rules 2 and 3 are applied; where more fail rule 1, it is to every
+second, every third, and so on."""
+
+MAX_SHADOWED_BYTES = 1 << 28
+"""Calls that reach more than this are not run in float64."""
+
 FIRST_CALLS = 3
 """Calls of each kind that are always checked; after them, every call number 2**k."""
 

@@ -10,7 +10,7 @@ import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import constants, values
+from measured import calibration, constants, values
 from measured.build import Build
 from measured.pages import LANGUAGES
 from measured.record import Call, RunRecord
@@ -101,14 +101,16 @@ class Renderer:
         )
 
     def value(self, expression: str) -> Markup:
-        """A value in prose, linked to the record it comes from; or a table of the build's."""
+        """A value in prose, linked to the record it comes from; or a table."""
         if expression in self._build.tables:
-            return self._differences()
+            return self._table(*expression.split("."))
         shown = self._build.value(expression)
         if shown is None:
             return Markup('<span class="measured-value measured-missing">not run here</span>')
         name, text = shown
-        if name in self._build.built_in:
+        if name == "calibration":
+            target = calibration.FILE
+        elif name in self._build.built_in:
             target = "report.json"
         else:
             target = f"records/{name.replace('#', '-')}.json"
@@ -117,6 +119,13 @@ class Renderer:
         return Markup('<a class="measured-value" href="{}" title="Measured: {}">{}</a>').format(
             self._relative(target), expression, text
         )
+
+    def _table(self, of: str, name: str) -> Markup:
+        if of == "build":
+            return self._differences()
+        headings, rows = calibration.table(self._build.calibration, name)
+        template = _templates.get_template("table.html")
+        return Markup(template.render(headings=headings, rows=rows))
 
     def _differences(self) -> Markup:
         """Every declared difference that this build measured."""
