@@ -5,6 +5,7 @@ A record is written once and never changed. Every number on a page comes from on
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -145,11 +146,13 @@ class Difference(msgspec.Struct, frozen=True):
         'grad/nan'
         >>> Difference("value", "self.count", "").name
         'state/value'
+        >>> Difference("value", "calls['n']", "").name
+        'state/value'
         """
         if self.kind == "rng":
             return self.kind
         for start, place in _PLACES.items():
-            if self.path.startswith(start):
+            if re.match(rf"{start}(?!\w)", self.path):
                 return f"{place}{self.kind}"
         return f"state/{self.kind}"
 
@@ -177,13 +180,13 @@ KINDS = (
 """What a difference can be. Where it is (result, argument, state, gradient) stands in its path."""
 
 _PLACES = {
-    "call": "",
+    "call$": "",
     "result": "",
     "gradient of": "grad/",
     "args": "argument/",
     "kwargs": "argument/",
 }
-"""How a path starts -> what stands before the kind in a difference's name. Else: state."""
+"""How a path starts, as a pattern -> what stands before the kind in a name. Else: state."""
 
 
 def is_name(text: str) -> bool:
