@@ -110,7 +110,8 @@ class EagerAgain:
         def keep(_path: str, value: Any) -> Any:
             return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
-        return [self._again(mode, keep) for mode in (contextlib.nullcontext(), Undefined(seed=0))]
+        ways = contextlib.nullcontext(), Undefined(side=0), Undefined(side=1)
+        return [self._again(mode, keep) for mode in ways]
 
     def _elements(
         self, mode: contextlib.AbstractContextManager[Any], read: _Read

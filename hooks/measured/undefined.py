@@ -19,9 +19,12 @@ aten = torch.ops.aten
 class Undefined(TorchDispatchMode):
     """While active, new memory holds noise, and the first of several writes to an element wins."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, side: int) -> None:
+        """`side` is 0 or 1: the noise of one side has no value in common with that of the other, so
+        that any content of an element differs from one of the two."""
         super().__init__()
-        self._generator = torch.Generator().manual_seed(seed)
+        self._side = side
+        self._generator = torch.Generator().manual_seed(side)
 
     def __torch_dispatch__(
         self,
@@ -44,7 +47,11 @@ class Undefined(TorchDispatchMode):
     def _fill(self, tensor: torch.Tensor) -> None:
         if tensor.device.type == "meta" or tensor.layout is not torch.strided:
             return
-        noise = torch.randint(-100, 100, tensor.shape, generator=self._generator)
+        if tensor.dtype == torch.bool:
+            tensor.fill_(bool(self._side))
+            return
+        least = 1 + 50 * self._side
+        noise = torch.randint(least, least + 50, tensor.shape, generator=self._generator)
         tensor.copy_(noise.to(tensor.dtype))
 
 
