@@ -43,11 +43,13 @@ def attach(job_path: str) -> None:
     """Arrange for this process to be observed, or audited, once it imports torch."""
     job = msgspec.json.decode(Path(job_path).read_bytes(), type=Job)
     log = events.Log(job.events)
-    from measured import audit, observe
+    from measured import observe
 
     # The audit listens too: what it hears must be what was heard without it.
     hooks = [*observe.hooks(log).items()]
     if job.mode == "audit":
+        from measured import audit
+
         hooks += audit.hooks(log).items()
     if job.fallback_random:
         wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
