@@ -92,6 +92,7 @@ def counters():
     nested = {"deep": [0]}
     cell = 0
 
+    # State in a mutable default is what this program is about.
     def step(x, kept=[]):  # noqa: B006
         nonlocal cell
         torch._dynamo.graph_break()

@@ -72,14 +72,14 @@ def _no_warnings() -> Iterator[None]:
     ignore = ("ignore", None, Warning, None, 0)
     always = torch.is_warn_always_enabled()
     filters = warnings.filters
-    filters.insert(0, ignore)  # type: ignore[attr-defined]
+    filters.insert(0, ignore)
     torch.set_warn_always(True)
     try:
         yield
     finally:
         torch.set_warn_always(always)
         with contextlib.suppress(ValueError):
-            filters.remove(ignore)  # type: ignore[attr-defined]
+            filters.remove(ignore)
 
 
 @contextlib.contextmanager
