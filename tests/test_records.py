@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import threading
 import types
+from pathlib import Path
 
 import pytest
 
+import measured
 from measured import books, child, events, machine, masking, record, run, store
 from measured.record import SCHEMA, Process, RunRecord
 from measured.snippets import Expectations, Place, Snippet, content_key
@@ -92,6 +95,31 @@ def test_whatever_could_change_a_run_changes_its_key(change):
 @pytest.mark.parametrize("same", [{"graphs": 1}, {"raises": "E"}, {"env": {"EDITOR": "vi"}}])
 def test_what_is_only_judged_does_not_change_the_key(same):
     assert key(**same) == key()
+
+
+def imports(source: str) -> set[str]:
+    """Names under which a module of the project imports others of it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module="measured"):
+                found |= {name.name for name in node.names}
+            case ast.ImportFrom(module=str(module)):
+                found.add(module.removeprefix("measured."))
+    return found
+
+
+def test_a_change_to_any_module_that_makes_a_record_is_another_engine():
+    folder = Path(measured.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")}
+    reached, ahead = set(), {"child", "program", "run"}
+    while ahead:
+        name = ahead.pop()
+        reached.add(name)
+        ahead |= (imports((folder / f"{name}.py").read_text()) & modules) - reached
+    # What they say of a snippet or a machine is in the key itself.
+    in_the_key = {"machine", "snippets"}
+    assert reached - in_the_key == set(store._ENGINE) - {"boot/sitecustomize"}
 
 
 def test_torch_s_version_is_known_without_importing_it():

@@ -24,13 +24,15 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
+from measured import formulas, resampling
 from measured.constants import WIDE_UNITS
-from measured.formulas import FORMULAS
 
 _FORGET_AFTER_BYTES = 1 << 26
 
 _POOL = 1 << 20
 """Random factors that a tensor is moved by at once; a larger one is moved in parts."""
+
+_FORMULAS = formulas.FORMULAS | resampling.FORMULAS
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -157,9 +159,9 @@ class Jitter(TorchDispatchMode):
         if _rounds_nothing(func, args, kwargs) or (not written and _is_view(func)):
             return func(*args, **kwargs)
         one_by_one = _is_elementwise(func)
-        self._units = 1 if one_by_one else WIDE_UNITS
-        formula = FORMULAS.get(_name(func))
-        if formula is not None and not written:
+        formula = None if written else _FORMULAS.get(_name(func))
+        self._units = 1 if one_by_one or formula else WIDE_UNITS
+        if formula is not None:
             return formula(self._moved, *args, **kwargs)
         if not one_by_one or _rounds_inside(func, args, kwargs):
             # What is written to must be the thing itself; anything else can be a moved copy.

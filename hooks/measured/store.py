@@ -18,8 +18,8 @@ from measured.record import RunRecord
 _ENGINE = (
     "again", "audit", "auditor", "books", "boot/sitecustomize", "child", "compare", "constants",
     "events", "formulas", "gradients", "holders", "masking", "modes", "observe", "process",
-    "program", "reach", "record", "reference", "run", "shadow", "sight", "snapshot", "toolchain",
-    "twin", "undefined",
+    "program", "reach", "record", "reference", "resampling", "run", "shadow", "sight", "snapshot",
+    "toolchain", "twin", "undefined",
 )  # fmt: skip
 
 
