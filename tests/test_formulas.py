@@ -30,6 +30,22 @@ def test_mish_backward():
     same("mish_backward", torch.rand(1001).double(), torch.linspace(-6, 6, 1001).double())
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("name", ["_softmax", "_log_softmax"])
+def test_softmax(name, dim):
+    x, grad = torch.randn(3, 5, 7, dtype=torch.float64) * 20, torch.rand(3, 5, 7).double()
+    same(name, x, dim, False)
+    result = getattr(aten, name)(x, dim, False)
+    same(f"{name}_backward_data", grad, result, dim, torch.float64)
+
+
+@pytest.mark.parametrize("name", ["_softmax", "_log_softmax"])
+def test_softmax_of_16_bits_and_of_nothing(name):
+    for x in (torch.randn(4, 8).bfloat16(), torch.empty(0, 3)):
+        found = formulas.FORMULAS[name](torch.clone, x, 1, False)
+        assert (found.dtype, found.shape) == (x.dtype, x.shape)
+
+
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("name", RESAMPLINGS)
@@ -69,3 +85,13 @@ def test_a_position_far_from_the_start_moves_further():
         with Jitter(seed):
             moved += (aten.upsample_linear1d(ramp, [6963], False, 1.7) - plain).abs()
     assert float(moved[..., -500:].mean()) > 4 * float(moved[..., :500].mean())
+
+
+def test_a_sum_near_one_shows_in_a_sure_softmax():
+    x = torch.full((1, 200), -1000.0, dtype=torch.float64)
+    x[0, :2] = torch.tensor([0.0, -24.0])
+    plain, moved = x.log_softmax(1)[0, 0], 0.0
+    for seed in range(8):
+        with Jitter(seed):
+            moved = max(moved, float((x.log_softmax(1)[0, 0] - plain).abs()))
+    assert moved > 1e-16

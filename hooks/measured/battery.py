@@ -340,12 +340,15 @@ def _products(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> dict[str, to
 
 
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> dict[str, torch.Tensor]:
-    scores = (q @ k.transpose(-2, -1)) / q.shape[-1] ** 0.5
     return {
         "fused": F.scaled_dot_product_attention(q, k, v),
         "causal": F.scaled_dot_product_attention(q, k, v, is_causal=True),
-        "written-out": scores.softmax(-1) @ v,
+        "written-out": _attend(q, k, v),
     }
+
+
+def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return ((q @ k.transpose(-2, -1)) / q.shape[-1] ** 0.5).softmax(-1) @ v
 
 
 def _mlp(
@@ -533,7 +536,8 @@ def programs() -> list[Program]:
         Function(
             "attention",
             _attention,
-            lambda d: {name: d.normal(2, 4, 48, 32) for name in "qkv"},
+            # Larger scores are among the real differences.
+            lambda d: {name: d.normal(2, 4, 48, 32, scale=min(d.scale, 2.0)) for name in "qkv"},
         ),
         Function(
             "perceptron, loss",
@@ -653,6 +657,13 @@ def different() -> list[Program]:
             torch.erfinv,
             lambda d: {"input": d.uniform(0.9, 0.999, _N, grad=False)},
             (torch.float64,),
+        ),
+        Function(
+            # Inductor makes it the fused kind, whose backward pass starts from a logarithm.
+            "gradient of attention written out, scores near 1000",
+            _attend,
+            lambda d: {name: d.normal(2, 4, 48, 32, scale=30.0) for name in "qkv"},
+            SINGLE,
         ),
         Optimizer("Adam, default step", lambda p: torch.optim.Adam(p, 0.001)),
         Optimizer("AdamW, default step", lambda p: torch.optim.AdamW(p, 0.001)),

@@ -1,8 +1,9 @@
-"""Element-wise functions that round inside, step by step, so that each step can be moved.
+"""Functions that round inside, step by step, so that each step can be moved.
 
 torch computes them in one operation, in which terms cancel: near a root of the function, or of its
-derivative, what is left is rounding. The formulas are written out here and not taken from torch's
-decompositions, which the compiler uses too: a wrong one would excuse itself.
+derivative, and where a softmax is nearly sure, what is left is rounding. The formulas are written
+out here and not taken from torch's decompositions, which the compiler uses too: a wrong one would
+excuse itself.
 """
 
 from __future__ import annotations
@@ -55,9 +56,48 @@ def _mish_backward(move: Move, grad: torch.Tensor, x: torch.Tensor) -> torch.Ten
     return move((g * move(t + right)).to(x.dtype))
 
 
+def _softmax(move: Move, x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
+    terms = move(torch.exp(_below_largest(move, x, dim)))
+    result = move(terms / move(terms.sum(dim, keepdim=True)))
+    return result if half_to_float else move(result.to(x.dtype))
+
+
+def _log_softmax(move: Move, x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
+    below = _below_largest(move, x, dim)
+    total = move(move(torch.exp(below)).sum(dim, keepdim=True))
+    result = move(below - move(torch.log(total)))
+    return result if half_to_float else move(result.to(x.dtype))
+
+
+def _below_largest(move: Move, x: torch.Tensor, dim: int) -> torch.Tensor:
+    w = _wide(x, move)
+    return move(w - w.amax(dim, keepdim=True)) if w.numel() else w
+
+
+def _softmax_backward(
+    move: Move, grad: torch.Tensor, y: torch.Tensor, dim: int, input_dtype: torch.dtype
+) -> torch.Tensor:
+    w, g = _wide(y, move), _wide(grad, move)
+    terms = move(g * w)
+    result = move(terms - move(w * move(terms.sum(dim, keepdim=True))))
+    return move(result.to(input_dtype))
+
+
+def _log_softmax_backward(
+    move: Move, grad: torch.Tensor, y: torch.Tensor, dim: int, input_dtype: torch.dtype
+) -> torch.Tensor:
+    w, g = _wide(y, move), _wide(grad, move)
+    result = move(g - move(move(torch.exp(w)) * move(g.sum(dim, keepdim=True))))
+    return move(result.to(input_dtype))
+
+
 FORMULAS: dict[str, Callable[..., Any]] = {
     "gelu": _gelu,
     "gelu_backward": _gelu_backward,
     "mish_backward": _mish_backward,
+    "_softmax": _softmax,
+    "_log_softmax": _log_softmax,
+    "_softmax_backward_data": _softmax_backward,
+    "_log_softmax_backward_data": _log_softmax_backward,
 }
 """By the name of the operation; each takes what the operation takes, after a `Move`."""

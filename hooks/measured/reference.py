@@ -158,9 +158,9 @@ class Jitter(TorchDispatchMode):
         tree_map_only(torch.Tensor, written.append, _written(func, args, kwargs))
         if _rounds_nothing(func, args, kwargs) or (not written and _is_view(func)):
             return func(*args, **kwargs)
-        one_by_one = _is_elementwise(func)
-        formula = None if written else _FORMULAS.get(_name(func))
-        self._units = 1 if one_by_one or formula else WIDE_UNITS
+        name, one_by_one = _name(func), _is_elementwise(func)
+        self._units = 1 if one_by_one or name in resampling.FORMULAS else WIDE_UNITS
+        formula = None if written else _FORMULAS.get(name)
         if formula is not None:
             return formula(self._moved, *args, **kwargs)
         if not one_by_one or _rounds_inside(func, args, kwargs):
