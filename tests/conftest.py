@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,19 +29,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Call]]]:
     """Shadows `torch.compile` in this process. Call the fixture for the verdicts so far."""
     import torch
-    from torch._dynamo import eval_frame, output_graph
+    from torch._dynamo import convert_frame, eval_frame, output_graph
 
-    from measured import shadow
+    from measured import benchmarks, due, shadow
 
     torch._dynamo.reset()
     log = tmp_path / "events"
     for owner, name in (
         (eval_frame._TorchDynamoContext, "__call__"),
         (output_graph.OutputGraph, "call_user_compiler"),
+        (convert_frame.CatchErrorsWrapper, "__call__"),
+        (timeit.Timer, "timeit"),
+        (torch.nn.Module, "load_state_dict"),
+        (torch.optim.Optimizer, "load_state_dict"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     shadow.shadow_what_dynamo_returns(eval_frame, events.Log(log))
     shadow.count_entries(output_graph)
+    shadow.stop_when_compiler_is_asked(convert_frame)
+    benchmarks.notice(timeit)
+    for owner in (torch.nn.Module, torch.optim.Optimizer):
+        due.notice_loads(owner)
 
     def calls() -> list[Call]:
         return merge_gradients([e.call for e in events.read(log) if isinstance(e, events.Called)])

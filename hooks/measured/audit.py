@@ -9,7 +9,7 @@ import atexit
 from collections.abc import Callable
 from types import ModuleType
 
-from measured import events
+from measured import benchmarks, events
 
 
 def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
@@ -17,13 +17,19 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
     return {
         "torch._dynamo.eval_frame": lambda module: _shadow(module, log),
         "torch._dynamo.output_graph": _count,
+        "torch._dynamo.convert_frame": _stop_when_asked,
+        "timeit": benchmarks.notice,
     }
 
 
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:
-    from measured import auditor, shadow
+    import torch
+
+    from measured import auditor, due, shadow
 
     shadow.shadow_what_dynamo_returns(eval_frame, log)
+    for owner in (torch.nn.Module, torch.optim.Optimizer):
+        due.notice_loads(owner)
     atexit.register(auditor.tell_total, log)
 
 
@@ -31,3 +37,9 @@ def _count(output_graph: ModuleType) -> None:
     from measured import shadow
 
     shadow.count_entries(output_graph)
+
+
+def _stop_when_asked(convert_frame: ModuleType) -> None:
+    from measured import shadow
+
+    shadow.stop_when_compiler_is_asked(convert_frame)

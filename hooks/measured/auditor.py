@@ -10,7 +10,6 @@ import itertools
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 
 from measured import compare, events, gradients, modes, sight, twin
 from measured.again import EagerAgain
-from measured.constants import AUDIT_SECONDS, FIRST_CALLS
+from measured.due import Due
 from measured.gradients import Edge, Entry, Flow
 from measured.reach import NotComparable, owner_of, reach
 from measured.record import RULES, Call, Difference
@@ -35,6 +34,21 @@ class _Thread(threading.local):
     """A shadowed call is under way: calls inside it belong to it."""
     entered = 0
     """How many times this thread has entered compiled code."""
+    unchecked: Unchecked | None = None
+    """The call under way, where it is made without a check."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unchecked:
+    """A call that is not due, unless the compiler is asked for it before anything has run."""
+
+    due: Due
+    entered: int
+    """How many times the thread had entered compiled code before."""
+
+
+class CompilerAsked(BaseException):
+    """Leaves an unchecked call for which no compiled code fits, before any of it has run."""
 
 
 thread = _Thread()
@@ -71,15 +85,17 @@ class Auditor:
         self._name = _name_of(original)
         self._index = next(_callables)
         self._calls = 0
-        self._kinds: Counter[Any] = Counter()
-        self._seconds = 0.0
+        self._due = Due(original)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call as the program made it: what compiled code returns or raises."""
         self._calls += 1
         _count_call(self._log)
-        if not self._is_due(args, kwargs):
-            return self._compiled(*args, **kwargs)
+        if not self._due(args, kwargs):
+            try:
+                return self._unchecked(args, kwargs)
+            except CompilerAsked:
+                pass  # Then it is due, whatever it is like.
         thread.checking = True
         start = time.perf_counter()
         try:
@@ -87,18 +103,17 @@ class Auditor:
                 outcome = self._check(args, kwargs)
         finally:
             thread.checking = False
-            self._seconds += time.perf_counter() - start
+            self._due.took(time.perf_counter() - start)
         if outcome.error is not None:
             raise outcome.error
         return outcome.result
 
-    def _is_due(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        kind = _kind(self._original, args, kwargs)
-        self._kinds[kind] += 1
-        seen = self._kinds[kind]
-        if self._seconds > AUDIT_SECONDS:
-            return seen == 1
-        return seen <= FIRST_CALLS or seen & (seen - 1) == 0
+    def _unchecked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        outer, thread.unchecked = thread.unchecked, Unchecked(self._due, thread.entered)
+        try:
+            return self._compiled(*args, **kwargs)
+        finally:
+            thread.unchecked = outer
 
     def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         number = self._calls
@@ -384,32 +399,6 @@ def _name_of(function: Callable[..., Any]) -> str:
     if owner is not None and not isinstance(owner, ModuleType):
         return type(owner).__name__
     return getattr(function, "__qualname__", repr(function))
-
-
-def _kind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What makes one call a different one from another for the compiler."""
-    owner = owner_of(function)
-    try:
-        parts = tuple(
-            (path, _kind_of_leaf(leaf)) for path, leaf in compare.leaves((args, kwargs), "")
-        )
-    except Exception:  # Properties and mappings of the program may raise.
-        parts = ()
-    return (
-        parts,
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch.is_autocast_enabled("cpu"),
-        torch.is_autocast_enabled("cuda"),
-        torch.get_default_dtype(),
-        getattr(owner, "training", None),
-    )
-
-
-def _kind_of_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return (type(leaf), leaf.shape, leaf.dtype, leaf.device, leaf.requires_grad)
-    return type(leaf)
 
 
 _total = 0

@@ -45,6 +45,20 @@ MAX_SHADOWED_BYTES = 1 << 28
 FIRST_CALLS = 3
 """Calls of each kind that are always checked; after them, every call number 2**k."""
 
+EARLY_CALLS = 64
+"""Up to this number, calls number 2**k of each kind are checked whatever it costs."""
+
+CHECKING_SHARE = 0.5
+"""Share of the time since a callable's first call that checks may have taken where a later call
+number 2**k is checked: no loop is slowed by more than 2 times for long."""
+
+FIRST_COMPILES = 64
+"""Calls for which the compiler is asked that are always checked; after them, every one number
+2**k."""
+
+MARKING_SHARE = 0.2
+"""Share of the time since a callable's first call that looking for changed state may take."""
+
 AUDIT_SECONDS = 60.0
 """Time that shadowing may take per callable before only the first call of a kind is checked."""
 

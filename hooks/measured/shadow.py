@@ -9,8 +9,9 @@ the attributes to the original function and never sees the shadow.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -35,6 +36,47 @@ def count_entries(output_graph: ModuleType) -> None:
         return entered
 
     output_graph.OutputGraph.call_user_compiler = counted
+
+
+def stop_when_compiler_is_asked(convert_frame: ModuleType) -> None:
+    """Let a call that is not checked be checked after all where no compiled code fits it: at its
+    first compile, at a recompilation, and where the limit of those is hit."""
+    convert = convert_frame.CatchErrorsWrapper.__call__
+
+    @functools.wraps(convert)
+    def asked(self: Any, frame: FrameType, *args: Any, **kwargs: Any) -> Any:
+        call = auditor.thread.unchecked
+        if (
+            call is not None
+            and call.entered == auditor.thread.entered
+            and _nothing_has_run(sys._getframe(1))
+            and call.due.compiles()
+        ):
+            raise auditor.CompilerAsked
+        return convert(self, frame, *args, **kwargs)
+
+    convert_frame.CatchErrorsWrapper.__call__ = asked
+
+
+_CALLING_A_MODULE = {"_wrapped_call_impl", "_call_impl"}
+_HOOKS_BEFORE = ("_forward_pre_hooks", "_backward_pre_hooks")
+
+
+def _nothing_has_run(frame: FrameType | None) -> bool:
+    """Whether the frame that is about to start is the first of its call that does anything.
+
+    Between it and the shadow there may be frames of Dynamo, and those by which a module is called.
+    """
+    while frame is not None and frame.f_code.co_filename != __file__:
+        name = frame.f_globals.get("__name__")
+        if name == "torch.nn.modules.module" and frame.f_code.co_name in _CALLING_A_MODULE:
+            module = frame.f_locals.get("self")
+            if any(getattr(module, hooks) for hooks in _HOOKS_BEFORE):
+                return False
+        elif not str(name).startswith(("torch._dynamo.", "measured.")):
+            return False
+        frame = frame.f_back
+    return frame is not None
 
 
 def shadow_what_dynamo_returns(eval_frame: ModuleType, log: events.Log) -> None:

@@ -16,10 +16,10 @@ from measured.record import RunRecord
 
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
-    "again", "audit", "auditor", "books", "boot/sitecustomize", "child", "compare", "constants",
-    "events", "formulas", "gradients", "holders", "masking", "modes", "observe", "process",
-    "program", "reach", "record", "reference", "resampling", "run", "shadow", "sight", "snapshot",
-    "toolchain", "twin", "undefined",
+    "again", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child", "compare",
+    "constants", "due", "events", "formulas", "gradients", "holders", "marks", "masking", "modes",
+    "observe", "process", "program", "reach", "record", "reference", "resampling", "run", "shadow",
+    "sight", "snapshot", "toolchain", "twin", "undefined",
 )  # fmt: skip
 
 
