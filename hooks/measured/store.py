@@ -17,9 +17,9 @@ from measured.record import RunRecord
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
     "again", "audit", "auditor", "books", "boot/sitecustomize", "child", "compare", "constants",
-    "events", "formulas", "gradients", "holders", "masking", "modes", "observe", "process",
-    "program", "reach", "record", "reference", "resampling", "run", "shadow", "sight", "snapshot",
-    "toolchain", "twin", "undefined",
+    "events", "formulas", "gradients", "holders", "locate", "masking", "modes", "observe",
+    "process", "program", "reach", "record", "reference", "reproducer", "resampling", "run",
+    "shadow", "sight", "snapshot", "stages", "toolchain", "twin", "undefined",
 )  # fmt: skip
 
 
