@@ -29,15 +29,23 @@ def target(call: Call, difference: Difference) -> Target:
 
 
 def locate(found: Iterable[Found], again: Again, bisect: Bisect) -> dict[Target, Origin]:
-    """Where each difference arises: its stage, and within it the part, where that can be told."""
+    """Where each difference arises: its stage, and within it the part, where that can be told.
+
+    Of several that arise in the same stage in the same call, the part is looked for of one: a
+    bisection is a dozen runs.
+    """
     origins = _stages(list(found), again)
     end = time.monotonic() + BISECT_SECONDS
+    done: dict[tuple[int, int, int, str], str] = {}
     for sought, origin in origins.items():
         if origin.stage in BISECTED and origin.same:
+            where = (sought.process, sought.callable_index, sought.number, origin.stage)
             left = end - time.monotonic()
-            told = bisect(sought, origin.stage, left) if left > 0 else None
-            if told is None:
+            if where in done:
+                told = Bisected("", f"looked for at {done[where]} only")
+            elif left <= 0 or (told := bisect(sought, origin.stage, left)) is None:
                 told = Bisected("", f"not found within {BISECT_SECONDS:g} s")
+            done.setdefault(where, sought.path)
             origins[sought] = msgspec.structs.replace(
                 origin, culprit=told.culprit, detail=told.detail
             )

@@ -119,7 +119,8 @@ def explain(
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
     fallback_random = record.audit.fallback_random
     with _folder() as folder:
-        toolchain.prepare(folder, toolchain.warm(cache / "toolchain", _probe))
+        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
+        toolchain.prepare(folder, warmed)
 
         def again(stage: str, seconds: float) -> list[Call] | None:
             (folder / "audit.events").unlink(missing_ok=True)
