@@ -288,12 +288,12 @@ def audit(
         second = run(command, timeout=timeout, fallback_random=True, output=2)
         outcome = Outcome(script, arguments, second if replaces(second, first) else first, 2)
     if outcome.run.stopped != "interrupted" and (found := _found(outcome)):
-        if explained:
-            tell("the script diverges; it runs again to find where in the compiler that arises")
-            with contextlib.suppress(KeyboardInterrupt):  # The verdict stands without it.
+        with contextlib.suppress(KeyboardInterrupt):  # The verdict stands without it.
+            if explained:
+                tell("the script diverges; it runs again to find where in the compiler that arises")
                 outcome = _explain(outcome, found, timeout=timeout, start=start)
-        if reproducer_path is not None:
-            outcome = _reproduce(outcome, Path(reproducer_path))
+            if reproducer_path is not None:
+                outcome = _reproduce(outcome, Path(reproducer_path))
     return outcome
 
 
