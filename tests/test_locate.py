@@ -406,7 +406,7 @@ SHRINKS = """
 
     @torch.compile(backend="aot_eager_decomp_partition")
     def losses(x):
-        return smooth_l1_loss(x.sin(), torch.zeros_like(x), reduction="none")
+        return smooth_l1_loss(x, torch.zeros_like(x), reduction="none")
 
     x = torch.tensor([0.25, float("nan"), -4.0], requires_grad=True)
     losses(x).sum().backward()
