@@ -42,12 +42,24 @@ def cli() -> None:
 @click.option(
     "--once",
     is_flag=True,
-    help="Never run the script twice: random operations then count as differences.",
+    help="Never run the script twice: random operations then count as differences, and where in "
+    "the compiler one arises stays unknown.",
 )
 @click.option(
     "--fallback-random",
     is_flag=True,
     help="Let compiled code draw random numbers as eager does from the start: one run.",
+)
+@click.option(
+    "--locate/--no-locate",
+    default=True,
+    help="Where SCRIPT diverges, run it again to tell where in the compiler that arises (default).",
+)
+@click.option(
+    "--reproducer",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write a program that shows the first difference with nothing but torch.",
 )
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -60,6 +72,8 @@ def audit(
     timeout: float | None,
     once: bool,
     fallback_random: bool,
+    locate: bool,
+    reproducer: str | None,
 ) -> None:
     """Run SCRIPT as Python would, and compare its compiled calls with eager.
 
@@ -69,6 +83,9 @@ def audit(
 
     A script that compiles a random operation (dropout, torch.rand) and differs runs a second time:
     compiled code draws other numbers than eager, by design, so the second run draws as eager does.
+
+    A script that diverges runs again, silently, with a compiler that stops after each of its
+    stages, and then with parts of the stage at fault switched off.
     """
     outcome = scripts.audit(
         script,
@@ -76,6 +93,8 @@ def audit(
         timeout=timeout,
         once=once,
         fallback_random=fallback_random,
+        explained=locate and not once,
+        reproducer_path=reproducer,
         output=sys.stderr.fileno() if as_json else None,
         tell=lambda line: click.echo(f"measured: {line}", err=True),
     )

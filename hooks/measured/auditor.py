@@ -77,11 +77,16 @@ class Auditor:
     """Decides which calls of one compiled callable are checked, checks them, and reports."""
 
     def __init__(
-        self, compiled: FunctionType, original: Callable[..., Any], log: events.Log
+        self,
+        compiled: FunctionType,
+        original: Callable[..., Any],
+        log: events.Log,
+        stage: str,
     ) -> None:
         self._compiled = compiled
         self._original = original
         self._log = log
+        self._stage = stage
         self._name = _name_of(original)
         self._index = next(_callables)
         self._calls = 0
@@ -310,6 +315,7 @@ class Auditor:
                     max_ulp=report.max_ulp,
                     rule="none" if report.differences else report.rule,
                     detail=detail,
+                    stage=self._stage,
                 ),
             )
         )

@@ -97,7 +97,7 @@ class Build:
             # A failure is not kept: the next build tries again.
             if not report.judge(snippet, made):
                 self._store.save(made)
-            return made
+            return run.explain(snippet, made, report.undeclared(snippet, made), self._cache)
 
     def _keys(self) -> dict[str, tuple[Snippet, str]]:
         fingerprint = machine.fingerprint(machine.describe())

@@ -14,19 +14,31 @@ from typing import Any
 import msgspec
 import wrapt
 
-from measured import events
+from measured import events, stages
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A difference that further runs look for."""
+
+    process: int
+    callable_index: int
+    number: int
+    kind: str
+    path: str
 
 
 class Job(msgspec.Struct, frozen=True):
     """What a child is to do; written by the parent, read once per process."""
 
     mode: str
-    """observe or audit."""
+    """observe, audit or bisect; the last is an audit over and over, for `bisection`."""
     events: str
     """Path of the event log."""
     script: str = ""
     """Path of the snippet's copy in the child's own folder. This and the limits are for `program`;
     a script of a user's is run by Python itself, without limits."""
+    arguments: list[str] = []
+    """What `script` is given on its command line."""
     memory_bytes: int = 0
     """Limit on private memory of each process."""
     file_bytes: int = 0
@@ -37,6 +49,10 @@ class Job(msgspec.Struct, frozen=True):
     """Whether caches of whole graphs are off: a graph that comes from one says nothing of draws."""
     seed: int = 0
     """Added to every seed that the program sets, and set before it: for other random inputs."""
+    stage: str = ""
+    """One of `stages.STAGES`: the compiler stops after it. For bisect: the stage to look in."""
+    target: Target | None = None
+    """For bisect: what to look for."""
 
 
 def attach(job_path: str) -> None:
@@ -47,10 +63,12 @@ def attach(job_path: str) -> None:
 
     # The audit listens too: what it hears must be what was heard without it.
     hooks = [*observe.hooks(log).items()]
-    if job.mode == "audit":
+    if job.mode != "observe":
         from measured import audit
 
         hooks += audit.hooks(log).items()
+    if job.mode == "audit" and job.stage:
+        hooks.append(("torch._dynamo.eval_frame", lambda m: stages.stop_after(m, job.stage)))
     if job.fallback_random:
         wrapt.register_post_import_hook(_fall_back, "torch._inductor.config")
     if job.lower_anew:

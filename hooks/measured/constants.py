@@ -65,6 +65,15 @@ AUDIT_SECONDS = 60.0
 TIMEOUT_SECONDS = 120.0
 """Default limit on one child."""
 
+LOCATE_SECONDS = 240.0
+"""Time for all runs that look for the stage of the compiler in which differences arise."""
+
+BISECT_SECONDS = 300.0
+"""Time for all runs that look for the parts of these stages."""
+
+REPRODUCER_SECONDS = 120.0
+"""Time for a reproducer to show its difference, once it is written."""
+
 OUTPUT_BYTES = 1 << 20
 """Limit on what one child may print."""
 

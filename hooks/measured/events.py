@@ -76,6 +76,15 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
     calls: int
 
 
+class Bisected(msgspec.Struct, tag=True, frozen=True):
+    """torch's bisector came to an end."""
+
+    culprit: str
+    """Subsystem, number, pass or operation; or empty."""
+    detail: str
+    """Why there is no culprit."""
+
+
 class Finished(msgspec.Struct, tag=True, frozen=True):
     """The snippet reached its last line."""
 
@@ -95,7 +104,7 @@ class Exited(msgspec.Struct, tag=True, frozen=True):
     status: str
 
 
-Event = Compiled | Broke | Timed | Drew | Called | Counted | Finished | Raised | Exited
+Event = Compiled | Broke | Timed | Drew | Called | Counted | Bisected | Finished | Raised | Exited
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 _decoder = msgspec.json.Decoder(Event)

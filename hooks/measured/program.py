@@ -17,18 +17,19 @@ from measured import events
 from measured.child import Job
 
 
-def _limit(job: Job) -> None:
+def limit(job: Job) -> None:
+    """Apply the limits of a job to this process and those that it starts."""
     try:
         import resource
     except ImportError:  # Windows has no rlimits; the time and output limits hold there too.
         return
-    for limit, value in (
+    for name, value in (
         ("RLIMIT_CORE", 0),
         ("RLIMIT_FSIZE", job.file_bytes),
         ("RLIMIT_DATA", job.memory_bytes),
     ):
-        if hasattr(resource, limit):
-            resource.setrlimit(getattr(resource, limit), (value, value))
+        if hasattr(resource, name):
+            resource.setrlimit(getattr(resource, name), (value, value))
 
 
 def plain_values(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -73,22 +74,28 @@ def _print_traceback(error: BaseException) -> None:
     print("".join(report.format()), end="", file=sys.stderr)
 
 
-def run(job: Job) -> int:
-    """Run the snippet as `python snippet.py` would. Returns the exit status.
+def execute(script: str, arguments: list[str]) -> dict[str, Any]:
+    """Run a program in this process as `python script.py` would. Returns its namespace.
 
     The module stays `__main__` afterwards: worker processes and pickles look it up there.
     """
-    log = events.Log(job.events)
-    _limit(job)
-    source = Path(job.script).read_text(encoding="utf-8")
+    source = Path(script).read_bytes()
     main = types.ModuleType("__main__")
-    main.__file__ = job.script
+    main.__file__ = script
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
-    sys.argv = [job.script]
-    sys.path[0] = os.path.dirname(job.script)
+    sys.argv = [script, *arguments]
+    sys.path[0] = os.path.dirname(script)
+    exec(compile(source, script, "exec", dont_inherit=True), main.__dict__)
+    return main.__dict__
+
+
+def run(job: Job) -> int:
+    """Run the snippet as `python snippet.py` would. Returns the exit status."""
+    log = events.Log(job.events)
+    limit(job)
     try:
-        exec(compile(source, job.script, "exec", dont_inherit=True), main.__dict__)
+        namespace = execute(job.script, job.arguments)
     except SystemExit as error:
         log.write(events.Exited(str(error.code)))
         return error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -98,7 +105,7 @@ def run(job: Job) -> int:
         module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
         log.write(events.Raised(module + kind.__qualname__, str(error)[:2000]))
         return 1
-    log.write(events.Finished(plain_values(main.__dict__)))
+    log.write(events.Finished(plain_values(namespace)))
     return 0
 
 

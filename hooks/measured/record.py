@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised whenever a record of the old shape could be misread as one of the new."""
 
 
@@ -116,6 +116,24 @@ ENDINGS = ("finished", "raised", "ended early", "signal", "timeout", "output lim
 """finished: ran to its last line; ended early: left before that, whatever its status."""
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """Where in the compiler a difference arises, as far as further runs of the program tell."""
+
+    stage: str
+    """The first of `stages.STAGES` with which it appears; `stages.OWN` for a backend of the
+    program's; empty where no run showed it, and then `detail` says why."""
+    same: bool = True
+    """Found again at the same call and place; else only a difference of that name was."""
+    culprit: str = ""
+    """The part of that stage without which it is gone: subsystem, number, pass or operation."""
+    detail: str = ""
+    """Why stage or culprit are not known."""
+    reproducer: str = ""
+    """Path of a program that shows it with nothing but torch."""
+    reproduced: bool | None = None
+    """Whether that program was seen to show it. None: it was not run to its end."""
+
+
 class Difference(msgspec.Struct, frozen=True):
     """One way in which a compiled call and its eager twin differ, or the worst of a tensor's."""
 
@@ -136,6 +154,8 @@ class Difference(msgspec.Struct, frozen=True):
     max_ulp: float | None = None
     rule: str = ""
     """The value rule that decided."""
+    origin: Origin | None = None
+    """None where nobody looked: the difference was declared, or is told of another call."""
 
     @property
     def name(self) -> str:
@@ -217,6 +237,8 @@ class Call(msgspec.Struct, frozen=True):
     rule: str
     """The weakest of RULES that some tensor of this call needed in order to pass."""
     detail: str = ""
+    stage: str = ""
+    """The last of `stages.STAGES` that its backend runs, or `stages.OWN`."""
 
 
 RULES = ("equal", "ulp", "float64", "noise", "none")

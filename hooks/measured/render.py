@@ -159,7 +159,7 @@ def _facts(record: RunRecord) -> dict[str, Any]:
         "phases": _phases(record),
         "unchecked": _unchecked(record.audit.calls if record.audit else []),
         "differences": [
-            "; ".join([found.headline, *found.sizes, *found.again])
+            "; ".join([found.headline, *found.details])
             for found in differences(record.audit.calls if record.audit else [])
         ],
         "breaks": [f"{b.file}:{b.line} {b.reason}".rstrip() for b in books.breaks],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from measured import locate
 from measured.record import Audit, Call, Difference, Process, RunRecord
 from measured.snippets import Place, Snippet
 
@@ -102,9 +103,7 @@ def _parity(snippet: Snippet, record: RunRecord) -> list[Failure]:
         return []  # Its ending has failed already.
     found = differences(audit.calls)
     if snippet.expects.diverges is None:
-        failures = [
-            _failure("divergence", snippet, one.headline, [*one.sizes, *one.again]) for one in found
-        ]
+        failures = [_failure("divergence", snippet, one.headline, one.details) for one in found]
     else:
         failures = _declared(snippet, audit, found)
     failures += [
@@ -144,7 +143,7 @@ def _declared(snippet: Snippet, audit: Audit, found: list[Found]) -> list[Failur
     expected = snippet.expects.diverges or ()
     declared = f'declared diverges="{" ".join(expected)}", measured '
     names = dict.fromkeys(one.difference.name for one in found)
-    told = [line for one in found for line in (one.headline, *one.sizes, *one.again)]
+    told = [line for one in found for line in (one.headline, *one.details)]
     if not found:
         return [_failure("expectation", snippet, f"{declared}nothing")]
     if expected == ("rng",):
@@ -189,10 +188,16 @@ class Found(msgspec.Struct, frozen=True):
     def sizes(self) -> list[str]:
         return _sizes(self.difference)
 
+    @property
+    def details(self) -> list[str]:
+        """All that is known beside the headline, a line each."""
+        origin = self.difference.origin
+        return [*self.sizes, *self.again, *(locate.lines(origin) if origin else [])]
+
 
 def divergences(calls: list[Call]) -> list[tuple[str, list[str]]]:
     """Headline and further lines of each difference in the calls, once per callable."""
-    return [(one.headline, [*one.sizes, *one.again]) for one in differences(calls)]
+    return [(one.headline, one.details) for one in differences(calls)]
 
 
 def differences(calls: list[Call]) -> list[Found]:
@@ -207,6 +212,18 @@ def differences(calls: list[Call]) -> list[Found]:
         if len(met) > 1
         else Found(*met[0], [])
         for met in seen.values()
+    ]
+
+
+def undeclared(snippet: Snippet, record: RunRecord) -> list[tuple[Call, Difference]]:
+    """Differences that nobody declared, where they were first met."""
+    declared = snippet.expects.diverges or ()
+    if record.audit is None or "rng" in declared:
+        return []  # Where random numbers may differ, so may everything else.
+    return [
+        (one.call, one.difference)
+        for one in differences(record.audit.calls)
+        if one.difference.name not in declared
     ]
 
 

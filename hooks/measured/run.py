@@ -14,14 +14,24 @@ from pathlib import Path
 import filelock
 import msgspec
 
-from measured import books, events, machine, masking, process, toolchain
-from measured.child import Job
-from measured.constants import FILE_BYTES, MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS
-from measured.record import RULES, SCHEMA, Audit, Call, Process, RunRecord
+from measured import books, events, locate, machine, masking, process, reproducer, toolchain
+from measured.child import Job, Target
+from measured.constants import (
+    FILE_BYTES,
+    MEMORY_BYTES,
+    OUTPUT_BYTES,
+    REPRODUCER_SECONDS,
+    TIMEOUT_SECONDS,
+)
+from measured.record import RULES, SCHEMA, Audit, Call, Origin, Process, RunRecord
 from measured.snippets import SEED_VARIABLE, Snippet
 
 AUDIT_PATIENCE = 4.0
 """How many times the observed limit the audited child may take: it runs checked calls twice."""
+
+
+FORKING = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Environment of a process that runs the program in forks of itself: no pool of workers each."""
 
 
 @contextmanager
@@ -97,6 +107,73 @@ def _audit(
     return msgspec.structs.replace(without, only_random=agrees)
 
 
+def explain(
+    snippet: Snippet, record: RunRecord, found: list[locate.Found], cache: Path
+) -> RunRecord:
+    """The record, with where in the compiler these differences arise and what reproduces each.
+
+    Runs the snippet again and again, under the measurement lock.
+    """
+    if record.audit is None or not found:
+        return record
+    timeout = snippet.expects.timeout or TIMEOUT_SECONDS
+    fallback_random = record.audit.fallback_random
+    with _folder() as folder:
+        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
+        toolchain.prepare(folder, warmed)
+
+        def again(stage: str, seconds: float) -> list[Call] | None:
+            (folder / "audit.events").unlink(missing_ok=True)
+            limit = min(timeout * AUDIT_PATIENCE, seconds)
+            ended, heard = _child(snippet, "audit", folder, limit, fallback_random, stage)
+            return None if ended.ending == "timeout" else calls_of(heard)
+
+        def bisect(target: Target, stage: str, seconds: float) -> events.Bisected | None:
+            (folder / "bisect.events").unlink(missing_ok=True)
+            ended, heard = _child(
+                snippet, "bisect", folder, seconds, fallback_random, stage, target
+            )
+            if ended.ending == "timeout":
+                return None
+            failed = events.Bisected("", f"the bisection failed: {ended.output[-200:]}")
+            return _last(heard, events.Bisected) or failed
+
+        origins = locate.locate(found, again, bisect)
+        for call, difference in found:
+            target = locate.target(call, difference)
+            path = cache / "reproducers" / reproducer.file_name(snippet.name, target, difference)
+            text = reproducer.write(
+                snippet.source,
+                _file_name(snippet),
+                call,
+                difference,
+                origin=origins[target],
+                fallback_random=fallback_random,
+                seed=_seed(),
+            )
+            environment = process.environment(folder, toolchain.environment(folder))
+            origins[target] = written(path, text, origins[target], folder, environment)
+    audited = msgspec.structs.replace(record.audit, calls=locate.put(record.audit.calls, origins))
+    return msgspec.structs.replace(record, audit=audited)
+
+
+def written(
+    path: Path, text: str, origin: Origin, folder: Path, environment: dict[str, str]
+) -> Origin:
+    """The origin, with a reproducer at `path`: written, and tried in `folder`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    outcome = process.run(
+        [str(path.absolute())],
+        folder=folder,
+        env=environment,
+        timeout_seconds=REPRODUCER_SECONDS,
+        output_bytes=OUTPUT_BYTES,
+    )
+    reproduced = None if outcome.status is None else outcome.status == 1
+    return msgspec.structs.replace(origin, reproducer=str(path), reproduced=reproduced)
+
+
 def _declared(snippet: Snippet) -> dict[str, object]:
     declared = msgspec.structs.asdict(snippet.expects)
     # Not `in (None, False)`: a declared 0 is equal to False.
@@ -130,15 +207,29 @@ def _probe(program: str, folder: Path) -> bool:
     return outcome.status == 0
 
 
+def _file_name(snippet: Snippet) -> str:
+    return f"{snippet.name.rsplit('/', 1)[-1].replace('#', '_')}.py"
+
+
+def _seed() -> int:
+    return int(os.environ.get(SEED_VARIABLE, "0"))
+
+
 def _child(
-    snippet: Snippet, mode: str, folder: Path, timeout: float, fallback_random: bool = False
+    snippet: Snippet,
+    mode: str,
+    folder: Path,
+    timeout: float,
+    fallback_random: bool = False,
+    stage: str = "",
+    target: Target | None = None,
 ) -> tuple[Process, list[events.Event]]:
     """Run the snippet once in a folder of its own below `folder`."""
     # The same name in both runs: Dynamo's and Inductor's cache keys hold the script's path.
     home = folder / "run"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
-    script = home / f"{snippet.name.rsplit('/', 1)[-1].replace('#', '_')}.py"
+    script = home / _file_name(snippet)
     script.write_text(snippet.source + "\n", encoding="utf-8")
     job = Job(
         mode=mode,
@@ -147,12 +238,15 @@ def _child(
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
         fallback_random=fallback_random,
-        seed=int(os.environ.get(SEED_VARIABLE, "0")),
+        seed=_seed(),
+        lower_anew=mode == "bisect",
+        stage=stage,
+        target=target,
     )
     job_path = folder / f"{mode}.job"
     job_path.write_bytes(msgspec.json.encode(job))
     outcome = process.run(
-        ["-m", "measured.program"],
+        ["-m", "measured.bisection" if mode == "bisect" else "measured.program"],
         folder=home,
         env=process.environment(
             home,
@@ -160,6 +254,7 @@ def _child(
                 "MEASURED_JOB": str(job_path),
                 "PYTHONPATH": str(Path(__file__).parent / "boot"),
                 **toolchain.environment(folder),
+                **(FORKING if mode == "bisect" else {}),
             },
         ),
         timeout_seconds=timeout,
@@ -219,18 +314,23 @@ def audit(
     fallback_random: bool,
 ) -> Audit:
     """Verdicts from the audit child's events, and whether the audit changed what happened."""
-    called = [event for event in heard if isinstance(event, events.Called)]
-    pids = list(dict.fromkeys(event.pid for event in called))
     totals = {event.pid: event.calls for event in heard if isinstance(event, events.Counted)}
     return Audit(
         process=audited,
-        calls=merge_gradients(
-            [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
-        ),
+        calls=calls_of(heard),
         calls_total=sum(totals.values()),
         fallback_random=fallback_random,
         only_random=None,
         disturbed=disturbance(observed, audited) or recount(seen, heard),
+    )
+
+
+def calls_of(heard: Iterable[events.Event]) -> list[Call]:
+    """The audited calls of all processes, numbered by process, one entry each."""
+    called = [event for event in heard if isinstance(event, events.Called)]
+    pids = list(dict.fromkeys(event.pid for event in called))
+    return merge_gradients(
+        [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
     )
 
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
-from measured import events, machine, process, report
-from measured.child import Job
-from measured.record import RULES, Call
-from measured.run import merge_gradients
+from measured import events, locate, machine, process, report, reproducer
+from measured.child import Job, Target
+from measured.record import RULES, Call, Origin
+from measured.run import FORKING, calls_of, written
 
 AGREES, DIVERGES, FAILED, NO_VERDICT = 0, 1, 2, 3
 USAGE, BROKEN, TIMEOUT, INTERRUPTED = 64, 70, 124, 130
@@ -238,11 +238,8 @@ def as_json(outcome: Outcome) -> str:
 
 def heard(log: list[events.Event]) -> tuple[list[Call], int]:
     """The audited calls of all processes, numbered by process, and how many calls there were."""
-    called = [event for event in log if isinstance(event, events.Called)]
-    pids = list(dict.fromkeys(event.pid for event in called))
-    calls = merge_gradients(
-        [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
-    )
+    pids = list(dict.fromkeys(event.pid for event in log if isinstance(event, events.Called)))
+    calls = calls_of(log)
     # A process that dies does not tell its last count: no call has a higher number than it knew.
     totals = {event.pid: event.calls for event in log if isinstance(event, events.Counted)}
     audited = Counter(pids[call.process] for call in calls)
@@ -268,10 +265,15 @@ def audit(
     timeout: float | None = None,
     once: bool = False,
     fallback_random: bool = False,
+    explained: bool = False,
+    reproducer_path: str | None = None,
     output: int | None = None,
     tell: Callable[[str], Any] = lambda line: None,
 ) -> Outcome:
     """Run the script under the audit, a second time where random operations leave it undecided.
+
+    With `explained`, and again and again where it diverges, to tell where in the compiler that
+    arises; the first difference gets a reproducer at `reproducer_path`, if there is one.
 
     Its standard output goes to the descriptor `output`, or where ours goes. That of a second run
     goes to standard error: standard output holds what the script printed once.
@@ -279,13 +281,101 @@ def audit(
     command = [sys.executable, script, *arguments]
     start = _position_of_input()
     first = run(command, timeout=timeout, fallback_random=fallback_random, output=output)
-    if once or not is_undecided(first):
-        return Outcome(script, arguments, first, 1)
-    tell("a random operation was compiled; the script runs again, with eager's random streams")
+    outcome = Outcome(script, arguments, first, 1)
+    if not once and is_undecided(first):
+        tell("a random operation was compiled; the script runs again, with eager's random streams")
+        _rewind_input(start)
+        second = run(command, timeout=timeout, fallback_random=True, output=2)
+        outcome = Outcome(script, arguments, second if replaces(second, first) else first, 2)
+    if outcome.run.stopped != "interrupted" and (found := _found(outcome)):
+        with contextlib.suppress(KeyboardInterrupt):  # The verdict stands without it.
+            if explained:
+                tell("the script diverges; it runs again to find where in the compiler that arises")
+                outcome = _explain(outcome, found, timeout=timeout, start=start)
+            if reproducer_path is not None:
+                outcome = _reproduce(outcome, Path(reproducer_path))
+    return outcome
+
+
+def _found(outcome: Outcome) -> list[locate.Found]:
+    return [(one.call, one.difference) for one in report.differences(outcome.run.calls)]
+
+
+def _explain(
+    outcome: Outcome, found: list[locate.Found], *, timeout: float | None, start: int | None
+) -> Outcome:
+    """The outcome, with where in the compiler its differences arise."""
+    script, arguments = outcome.script, outcome.arguments
+    fallback_random = outcome.run.fallback_random
+
+    def again(stage: str, seconds: float) -> list[Call] | None:
+        _rewind_input(start)
+        once_more = run(
+            [sys.executable, script, *arguments],
+            timeout=min(timeout or seconds, seconds),
+            fallback_random=fallback_random,
+            output=subprocess.DEVNULL,
+            stage=stage,
+            inputs=None if start is not None else subprocess.DEVNULL,
+        )
+        if once_more.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return None if once_more.stopped else once_more.calls
+
+    def bisect(target: Target, stage: str, seconds: float) -> events.Bisected | None:
+        job = Job(
+            "bisect",
+            events="",
+            script=os.path.abspath(script),
+            arguments=arguments,
+            fallback_random=fallback_random,
+            lower_anew=True,
+            stage=stage,
+            target=target,
+        )
+        status, stopped, told = _attached(
+            [sys.executable, "-m", "measured.bisection"],
+            job,
+            timeout=seconds,
+            output=subprocess.DEVNULL,
+            inputs=subprocess.DEVNULL,
+            more=FORKING,
+        )
+        if stopped == "interrupted":
+            raise KeyboardInterrupt
+        if stopped:
+            return None
+        found = [event for event in told if isinstance(event, events.Bisected)]
+        return found[-1] if found else events.Bisected("", f"the bisection {_ending(status or 0)}")
+
+    return _with(outcome, locate.locate(found, again, bisect))
+
+
+def _with(outcome: Outcome, origins: dict[Target, Origin]) -> Outcome:
+    calls = locate.put(outcome.run.calls, origins)
+    return msgspec.structs.replace(outcome, run=msgspec.structs.replace(outcome.run, calls=calls))
+
+
+def _reproduce(outcome: Outcome, path: Path) -> Outcome:
+    """Write a reproducer of the first difference, and try it."""
+    call, difference = _found(outcome)[0]
+    origin = difference.origin or Origin("", detail="nobody looked")
+    text = reproducer.write(
+        Path(outcome.script).read_text(encoding="utf-8"),
+        os.path.basename(outcome.script),
+        call,
+        difference,
+        origin=origin,
+        arguments=outcome.arguments,
+        fallback_random=outcome.run.fallback_random,
+    )
+    tried = written(path, text, origin, Path.cwd(), dict(os.environ))
+    return _with(outcome, {locate.target(call, difference): tried})
+
+
+def _rewind_input(start: int | None) -> None:
     if start is not None:
         os.lseek(0, start, os.SEEK_SET)
-    second = run(command, timeout=timeout, fallback_random=True, output=2)
-    return Outcome(script, arguments, second if replaces(second, first) else first, 2)
 
 
 def _position_of_input() -> int | None:
@@ -297,28 +387,20 @@ def _position_of_input() -> int | None:
 
 
 def run(
-    command: list[str], *, timeout: float | None, fallback_random: bool, output: int | None
+    command: list[str],
+    *,
+    timeout: float | None,
+    fallback_random: bool,
+    output: int | None,
+    stage: str = "",
+    inputs: int | None = None,
 ) -> Run:
-    """Run `command` with the audit attached, and leave nothing of it behind."""
-    with tempfile.TemporaryDirectory(prefix="measured-", ignore_cleanup_errors=True) as folder:
-        log, job, mark = Path(folder, "events"), Path(folder, "job"), uuid.uuid4().hex
-        job.write_bytes(
-            msgspec.json.encode(
-                Job("audit", str(log), fallback_random=fallback_random, lower_anew=True)
-            )
-        )
-        # In our own process group: Ctrl-C in a terminal reaches the script as it always does.
-        child = subprocess.Popen(command, env=environment(job, mark, os.environ), stdout=output)
-        try:
-            with _passing_on_termination(child):
-                stopped = _wait(child, timeout)
-        finally:
-            # What the script left running would go on writing to a log that is gone.
-            if child.poll() is None:
-                child.kill()
-            process.kill_marked(mark)
-            status = child.wait()
-        told = events.read(log)
+    """Run `command` with the audit attached, and leave nothing of it behind.
+
+    With a `stage`, the compiler stops after it, and nothing is printed.
+    """
+    job = Job("audit", "", fallback_random=fallback_random, lower_anew=True, stage=stage)
+    status, stopped, told = _attached(command, job, timeout=timeout, output=output, inputs=inputs)
     calls, total = heard(told)
     return Run(
         status=None if stopped == "timeout" else status,
@@ -329,6 +411,39 @@ def run(
         drew=any(isinstance(event, events.Drew) for event in told),
         fallback_random=fallback_random,
     )
+
+
+def _attached(
+    command: list[str],
+    job: Job,
+    *,
+    timeout: float | None,
+    output: int | None,
+    inputs: int | None,
+    more: Mapping[str, str] | None = None,
+) -> tuple[int | None, str, list[events.Event]]:
+    """Run `command` with a job attached: its status, what cut it short, and what was heard."""
+    with tempfile.TemporaryDirectory(prefix="measured-", ignore_cleanup_errors=True) as folder:
+        log, path, mark = Path(folder, "events"), Path(folder, "job"), uuid.uuid4().hex
+        path.write_bytes(msgspec.json.encode(msgspec.structs.replace(job, events=str(log))))
+        # In our own process group: Ctrl-C in a terminal reaches the script as it always does.
+        child = subprocess.Popen(
+            command,
+            env={**environment(path, mark, os.environ), **(more or {})},
+            stdin=inputs,
+            stdout=output,
+            stderr=output if output == subprocess.DEVNULL else None,
+        )
+        try:
+            with _passing_on_termination(child):
+                stopped = _wait(child, timeout)
+        finally:
+            # What the script left running would go on writing to a log that is gone.
+            if child.poll() is None:
+                child.kill()
+            process.kill_marked(mark)
+            status = child.wait()
+        return status, stopped, events.read(log)
 
 
 def _wait(child: subprocess.Popen[bytes], timeout: float | None) -> str:

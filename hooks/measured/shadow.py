@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
-from measured import auditor, events, twin
+from measured import auditor, events, stages, twin
 
 
 def count_entries(output_graph: ModuleType) -> None:
@@ -90,13 +90,16 @@ def shadow_what_dynamo_returns(eval_frame: ModuleType, log: events.Log) -> None:
         original = getattr(compiled, "_torchdynamo_orig_callable", None)
         if not isinstance(compiled, FunctionType) or original is None:
             return compiled
-        return _shadow(compiled, original, log)
+        stage = stages.of_backend(eval_frame.innermost_backend(self.callback))
+        return _shadow(compiled, original, log, stage)
 
     context.__call__ = wrap_and_shadow
 
 
-def _shadow(compiled: FunctionType, original: Callable[..., Any], log: events.Log) -> FunctionType:
-    audit = auditor.Auditor(compiled, original, log)
+def _shadow(
+    compiled: FunctionType, original: Callable[..., Any], log: events.Log, stage: str
+) -> FunctionType:
+    audit = auditor.Auditor(compiled, original, log, stage)
 
     # wraps() copies the attributes by which Dynamo finds the original when it traces a call.
     @functools.wraps(compiled)

@@ -17,9 +17,9 @@ from measured.record import RunRecord
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
     "again", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child", "compare",
-    "constants", "due", "events", "formulas", "gradients", "holders", "marks", "masking", "modes",
-    "observe", "process", "program", "reach", "record", "reference", "resampling", "run", "shadow",
-    "sight", "snapshot", "toolchain", "twin", "undefined",
+    "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks", "masking",
+    "modes", "observe", "process", "program", "reach", "record", "reference", "reproducer",
+    "resampling", "run", "shadow", "sight", "snapshot", "stages", "toolchain", "twin", "undefined",
 )  # fmt: skip
 
 
