@@ -900,3 +900,42 @@ def test_whatever_unwritten_memory_holds_it_is_not_compared(audited, dtype, cont
     with_content = faulty(other)
     torch.compile(some, backend=with_content)(torch.full((3,), float(content)))
     assert {call.verdict for call in audited()} <= {"agrees", "not comparable"}
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "expected"),
+    [
+        (lambda y: 3.0, lambda y: 3, {"type"}),
+        (lambda y: (y + 1).numpy(), lambda y: y + 1, {"type"}),
+        (lambda y: (y + 1).numpy(), lambda y: (y + 1).double().numpy(), {"dtype"}),
+    ],
+)
+def test_what_eager_gives_again_as_an_array_or_a_float_is_settled(
+    audited, eager, compiled, expected
+):
+    def give(x):
+        y = x * 2
+        return y, compiled(y) if torch.compiler.is_compiling() else eager(y)
+
+    torch.compile(give, backend="eager")(torch.ones(3))
+    assert names(audited()) == expected
+
+
+@pytest.mark.parametrize("amount", [1, 0.5, "text"])
+@pytest.mark.parametrize("compiling", [True, False], ids=["compiled", "eager"])
+def test_what_only_one_side_makes_is_found(audited, amount, compiling):
+    made = {}
+
+    def make(x):
+        if torch.compiler.is_compiling() == compiling:
+            made["n"] = amount
+        return x * 2
+
+    torch.compile(make, backend="eager")(torch.ones(3))
+    assert [(d.name, d.path) for d in audited()[0].differences] == [("state/structure", "made['n']")]
+
+
+def test_an_argument_that_is_given_other_memory(audited):
+    other = doing(lambda x: x.set_(x.t().contiguous().t()))
+    torch.compile(lambda x: x * 2, backend=other)(torch.ones(4, 5))
+    assert names(audited()) == {"argument/stride"}

@@ -89,10 +89,11 @@ class EagerAgain:
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
         where: torch.Tensor | bool = False
+        value = compare.as_tensor(value)  # As each repeat was kept.
         for again in self._repeats:
-            now = again.get(path, _ABSENT)
+            now = again.get(path, compare.ABSENT)
             if not isinstance(value, torch.Tensor) or not isinstance(now, torch.Tensor):
-                if now is _ABSENT or type(now) is not type(value) or _key(now) != _key(value):
+                if type(now) is not type(value) or _key(now) != _key(value):
                     return True
             elif now.shape != value.shape or now.dtype != value.dtype:
                 return True
@@ -172,7 +173,6 @@ class EagerAgain:
         }
 
 
-_ABSENT = object()
 _ERROR = "exception"
 
 

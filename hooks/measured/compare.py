@@ -47,6 +47,10 @@ from measured.reach import is_instance_of_program
 from measured.record import RULES, Difference
 
 
+ABSENT = object()
+"""Stands for a value where there is none."""
+
+
 class Reference(Protocol):
     """Further runs of eager, made when a comparison asks for them."""
 
@@ -59,8 +63,8 @@ class Reference(Protocol):
         least `runs` runs of jittered eager; None where there is none."""
 
     def moves(self, path: str, value: Any) -> torch.Tensor | bool:
-        """Whether eager, run again, gives something else at `path` than `value`; for a tensor of
-        unchanged shape, where (a boolean tensor)."""
+        """Whether eager, run again, gives something else at `path` than `value`, which is `ABSENT`
+        where eager has nothing there; for a tensor of unchanged shape, where (a boolean tensor)."""
 
 
 class NoReference:
@@ -199,7 +203,7 @@ def _place(
             "compiled": _shown(compiled[path]) if path in compiled else "absent",
         }
         return _unless_moves(
-            Difference("structure", path, message, **there), eager.get(path), reference
+            Difference("structure", path, message, **there), eager.get(path, ABSENT), reference
         )
     left, right = eager[path], compiled[path]
     if isinstance(left, Inner) and isinstance(right, Inner):

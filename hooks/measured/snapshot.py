@@ -87,7 +87,9 @@ class Snapshot:
         A further run of the same code is taken to leave them unchanged as well.
         """
         for address, (storage, saved) in list(self._storages.items()):
-            unchanged = all(other._storages[address][1] is saved for other in others)
+            # A tensor that was given other memory has left its own: others may not have met it.
+            kept = [other._storages.get(address, (None, None))[1] for other in others]
+            unchanged = all(copy is saved for copy in kept)
             if unchanged and saved.nbytes() > LARGE_BYTES:
                 for snapshot in (self, *others):
                     snapshot._storages[address] = (storage, storage)
