@@ -56,3 +56,45 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
     yield calls
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def artefacts_audited(
+    audited: Callable[[], list[Call]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], list[Call]]:
+    """The same for what is compiled ahead of time."""
+    import torch
+    from torch._dynamo import aot_compile
+    from torch._inductor.package import package as packaging
+    from torch.export import _trace, _unlift, exported_program
+    from torch.export.pt2_archive import _package
+
+    from measured import artefacts
+
+    for owner, name in (
+        (_trace, "_export"),
+        (exported_program, "_decompose_exported_program"),
+        (_unlift, "_unlift_exported_program_lifted_states"),
+        (torch.fx.graph_module._WrappedCall, "__call__"),
+        (torch._inductor, "aot_compile"),
+        (_package, "package_pt2"),
+        (_package, "load_pt2"),
+        (_package.AOTICompiledModel, "__call__"),
+        (aot_compile, "aot_compile_fullgraph"),
+        (aot_compile.AOTCompiledFunction, "serialize"),
+        (aot_compile.AOTCompiledFunction, "deserialize"),
+        (aot_compile.AOTCompiledFunction, "__call__"),
+        (aot_compile.AOTCompiledModel, "__call__"),
+    ):
+        is_class = isinstance(owner, type)
+        monkeypatch.setattr(owner, name, vars(owner)[name] if is_class else getattr(owner, name))
+    log = events.Log(tmp_path / "events")
+    artefacts.note_functions(aot_compile, log)
+    artefacts.note_compiled_files(torch._inductor)
+    artefacts.note_exports(_trace)
+    artefacts.note_modules_of_programs(_unlift, log)
+    artefacts.note_packages(_package, log)
+    # This module was imported, and took the functions, before they were replaced.
+    for name in ("package_pt2", "load_pt2"):
+        monkeypatch.setattr(packaging, name, getattr(_package, name))
+    return audited

@@ -19,7 +19,18 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
         "torch._dynamo.output_graph": _count,
         "torch._dynamo.convert_frame": _stop_when_asked,
         "timeit": benchmarks.notice,
+        "torch._dynamo.aot_compile": lambda module: _artefacts().note_functions(module, log),
+        "torch._inductor": lambda module: _artefacts().note_compiled_files(module),
+        "torch.export._trace": lambda module: _artefacts().note_exports(module),
+        "torch.export._unlift": lambda module: _artefacts().note_modules_of_programs(module, log),
+        "torch.export.pt2_archive._package": lambda module: _artefacts().note_packages(module, log),
     }
+
+
+def _artefacts() -> ModuleType:
+    from measured import artefacts
+
+    return artefacts
 
 
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:

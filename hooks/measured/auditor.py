@@ -10,8 +10,9 @@ import itertools
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -78,15 +79,18 @@ class Auditor:
 
     def __init__(
         self,
-        compiled: FunctionType,
+        compiled: Callable[..., Any],
         original: Callable[..., Any],
         log: events.Log,
         stage: str,
+        obstacle: Callable[[], str] = str,
     ) -> None:
+        """`obstacle` says why the call that is due can not be compared, or nothing."""
         self._compiled = compiled
         self._original = original
         self._log = log
         self._stage = stage
+        self._obstacle = obstacle
         self._name = _name_of(original)
         self._index = next(_callables)
         self._calls = 0
@@ -126,6 +130,8 @@ class Auditor:
         try:
             if torch._C._functorch.peek_interpreter_stack() is not None:
                 raise NotComparable("called inside a function transform")
+            if obstacle := self._obstacle():
+                raise NotComparable(obstacle)
             eager = self._run_twin(args, kwargs)
         except NotComparable as error:
             self._tell(number, "not comparable", detail=str(error))
@@ -379,14 +385,22 @@ def _is_refusal(error: BaseException) -> bool:
         for kind in type(error).__mro__
     ):
         return True
-    # A stance that forbids to compile raises a plain RuntimeError from Dynamo's own code.
-    innermost = error.__traceback__
-    while innermost is not None and innermost.tb_next is not None:
-        innermost = innermost.tb_next
-    return (
-        innermost is not None
-        and innermost.tb_frame.f_globals.get("__name__") == "torch._dynamo.eval_frame"
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and (
+        frames[-1].f_globals.get("__name__") in _REFUSING
+        or any(type(frame.f_locals.get("self")).__name__ == "GuardsFn" for frame in frames)
     )
+
+
+_REFUSING = (
+    "torch._dynamo.eval_frame",
+    "torch._dynamo.aot_compile",
+    "torch._export.utils",
+    "torch.export._unlift",
+    "torch.export.pt2_archive._package",
+)
+"""Modules that raise plain exceptions: for a stance that forbids to compile, and for arguments that
+an artefact was not made for. A package says no more than that it could not run."""
 
 
 def _is_control_flow(error: BaseException | None) -> bool:

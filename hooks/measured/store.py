@@ -16,10 +16,11 @@ from measured.record import RunRecord
 
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
-    "again", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child", "compare",
-    "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks", "masking",
-    "modes", "observe", "process", "program", "reach", "record", "reference", "reproducer",
-    "resampling", "run", "shadow", "sight", "snapshot", "stages", "toolchain", "twin", "undefined",
+    "again", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child",
+    "compare", "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks",
+    "masking", "modes", "observe", "process", "program", "reach", "record", "reference",
+    "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "toolchain", "twin",
+    "undefined",
 )  # fmt: skip
 
 
