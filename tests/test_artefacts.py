@@ -176,5 +176,5 @@ def test_artefacts_look_as_without_the_audit(artefacts_audited, x):
     assert function.__name__ == "_export"
     kind = torch._dynamo.aot_compile.AOTCompiledFunction
     assert inspect.ismethod(kind.deserialize)
-    assert list(inspect.signature(kind.deserialize).parameters)[0] == "data"
+    assert next(iter(inspect.signature(kind.deserialize).parameters)) == "data"
     assert pickle.loads(pickle.dumps(kind)) is kind
