@@ -11,6 +11,7 @@ import pickle
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 
 def faulty(change, *, backward=False):
@@ -900,3 +901,21 @@ def test_whatever_unwritten_memory_holds_it_is_not_compared(audited, dtype, cont
     with_content = faulty(other)
     torch.compile(some, backend=with_content)(torch.full((3,), float(content)))
     assert {call.verdict for call in audited()} <= {"agrees", "not comparable"}
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_gradients_of_a_reentrant_checkpoint_are_not_compared_and_its_results_are(audited, wrong):
+    def layer(x):
+        return (x @ weight).tanh()
+
+    def f(x):
+        return checkpoint(layer, x, use_reentrant=True).sum()
+
+    weight = torch.nn.Parameter(torch.randn(4, 4))
+    backend = faulty(lambda outputs: outputs[0].data.add_(1)) if wrong else "aot_eager"
+    torch.compile(f, backend=backend)(torch.randn(3, 4, requires_grad=True)).backward()
+    assert weight.grad.any()
+    (call,) = audited()
+    found = ("diverges", {"result"}) if wrong else ("agrees", set())
+    assert (call.verdict, paths([call])) == found
+    assert "use_reentrant=True" in call.detail
