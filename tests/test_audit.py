@@ -11,6 +11,7 @@ import pickle
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 
 def faulty(change, *, backward=False):
@@ -941,3 +942,21 @@ def test_an_argument_that_is_given_other_memory(audited):
     other = doing(lambda x: x.set_(x.t().contiguous().t()))
     torch.compile(lambda x: x * 2, backend=other)(torch.ones(4, 5))
     assert names(audited()) == {"argument/stride"}
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_gradients_of_a_reentrant_checkpoint_are_not_compared_and_its_results_are(audited, wrong):
+    def layer(x):
+        return (x @ weight).tanh()
+
+    def f(x):
+        return checkpoint(layer, x, use_reentrant=True).sum()
+
+    weight = torch.nn.Parameter(torch.randn(4, 4))
+    backend = faulty(lambda outputs: outputs[0].data.add_(1)) if wrong else "aot_eager"
+    torch.compile(f, backend=backend)(torch.randn(3, 4, requires_grad=True)).backward()
+    assert weight.grad.any()
+    (call,) = audited()
+    found = ("diverges", {"result"}) if wrong else ("agrees", set())
+    assert (call.verdict, paths([call])) == found
+    assert "use_reentrant=True" in call.detail

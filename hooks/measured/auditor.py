@@ -290,6 +290,8 @@ class Auditor:
             with _one_check_at_a_time:
                 try:
                     self._tell(number, "agrees", *judge(flow))
+                except NotComparable as error:
+                    self._tell(number, "not comparable", detail=str(error))
                 except Exception as error:
                     self._tell(number, "audit failed", detail=f"gradients: {_describe(error)}")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from measured import compare
-from measured.reach import Reach
+from measured.reach import NotComparable, Reach
 
 Node = Any
 Edge = tuple[Node, int]
@@ -89,6 +89,17 @@ class _Crossing(NamedTuple):
 def _crossings(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> list[_Crossing]:
     found: list[_Crossing] = []
     inner = {entry.edge: path for path, entry in outputs.items()}
+    for node in _nodes(outputs, inputs):
+        for index, edge in enumerate(node.next_functions):
+            if edge in inputs:
+                found.append(_Crossing(node, index, inputs[edge], True))
+            elif edge in inner:
+                found.append(_Crossing(node, index, inner[edge], False))
+    return found
+
+
+def _nodes(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> Iterator[Node]:
+    """Every node of the graph between the outputs of a call and its inputs."""
     pending = [entry.edge[0] for entry in outputs.values()]
     seen: set[Node] = set()
     while pending:
@@ -96,14 +107,8 @@ def _crossings(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> list[_Cros
         if node is None or node in seen:
             continue
         seen.add(node)
-        for index, edge in enumerate(node.next_functions):
-            if edge in inputs:
-                found.append(_Crossing(node, index, inputs[edge], True))
-                continue
-            if edge in inner:
-                found.append(_Crossing(node, index, inner[edge], False))
-            pending.append(edge[0])
-    return found
+        yield node
+        pending.extend(edge[0] for edge in node.next_functions if edge not in inputs)
 
 
 def watch(
@@ -185,8 +190,16 @@ def _collect(sums: dict[str, torch.Tensor], index: int, path: str) -> Callable[[
 def of_twin(
     outputs: dict[str, Entry], inputs: dict[Edge, str], arrived: dict[str, torch.Tensor]
 ) -> Flow:
-    """What the eager twin's backward does with the same gradients arriving from outside."""
+    """What the eager twin's backward does with the same gradients arriving from outside.
+
+    Raises `NotComparable` where eager refuses to be asked for the gradients of some tensors only.
+    """
     flow = Flow(arrived=arrived)
+    if any(node.name() == "CheckpointFunctionBackward" for node in _nodes(outputs, inputs)):
+        raise NotComparable(
+            "its gradients were not compared: a checkpoint with use_reentrant=True adds them to "
+            ".grad by a backward pass of its own"
+        )
     crossings = _crossings(outputs, inputs)
     met = {path for _, _, path, is_input in crossings if is_input}
     edges = [edge for edge, path in inputs.items() if path in met]
