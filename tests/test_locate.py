@@ -262,7 +262,7 @@ PLANTED = """
 
 def explained(source: str, cache: Path):
     """The record of a snippet that diverges, and its failures as a build tells them."""
-    expects = Expectations(fresh=True)
+    expects = Expectations(fresh=True, timeout=600.0)
     snippet = Snippet("part/name", textwrap.dedent(source), Place("p.md", 1), expects, {})
     with run.measurement_lock():
         made = run.run(snippet, "key", cache)
