@@ -733,7 +733,7 @@ def enabled_compiled_autograd():
     return torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager"))
 
 
-@way(names={"value": None, "mutation": None, "gradient": "state/value"})
+@way(names={"value": None, "mutation": None, "gradient": "argument/value"})
 def compiled_autograd_of_an_eager_forward(x, _seen):
     result = Doubled.apply(x).sum()
     with enabled_compiled_autograd():
