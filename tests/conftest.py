@@ -1,4 +1,4 @@
-"""Fixtures: an audit in this process. Option: how many random inputs the parity programs get."""
+"""Fixtures: an audit in this process. Options: how much of the long tests is run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from measured import events
 from measured.record import Call
 from measured.run import merge_gradients
 
-# Programs that the parity tests run, no modules with doctests.
-collect_ignore = ["parity"]
+# Programs that tests run, no modules with doctests.
+collect_ignore = ["parity", "programs"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         help="how often each program in tests/parity runs, each time with other random inputs",
+    )
+    parser.addoption(
+        "--all-programs",
+        action="store_true",
+        help="run all programs in tests/programs, not only those that compile little",
     )
 
 
