@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from measured import events
 from measured.record import Call
-from measured.run import merge_gradients
 
 # Programs that the parity tests run, no modules with doctests.
 collect_ignore = ["parity"]
@@ -25,25 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Call]]]:
+def audited() -> Iterator[Callable[[], list[Call]]]:
     """Shadows `torch.compile` in this process. Call the fixture for the verdicts so far."""
-    import torch
-    from torch._dynamo import eval_frame, output_graph
+    from measured import inside
 
-    from measured import shadow
-
-    torch._dynamo.reset()
-    log = tmp_path / "events"
-    for owner, name in (
-        (eval_frame._TorchDynamoContext, "__call__"),
-        (output_graph.OutputGraph, "call_user_compiler"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
-    shadow.shadow_what_dynamo_returns(eval_frame, events.Log(log))
-    shadow.count_entries(output_graph)
-
-    def calls() -> list[Call]:
-        return merge_gradients([e.call for e in events.read(log) if isinstance(e, events.Called)])
-
-    yield calls
-    torch._dynamo.reset()
+    with inside.audited() as calls:
+        yield calls

@@ -932,7 +932,9 @@ def test_what_only_one_side_makes_is_found(audited, amount, compiling):
         return x * 2
 
     torch.compile(make, backend="eager")(torch.ones(3))
-    assert [(d.name, d.path) for d in audited()[0].differences] == [("state/structure", "made['n']")]
+    assert [(d.name, d.path) for d in audited()[0].differences] == [
+        ("state/structure", "made['n']")
+    ]
 
 
 def test_an_argument_that_is_given_other_memory(audited):

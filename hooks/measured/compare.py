@@ -46,7 +46,6 @@ from measured.holders import Stream
 from measured.reach import is_instance_of_program
 from measured.record import RULES, Difference
 
-
 ABSENT = object()
 """Stands for a value where there is none."""
 
