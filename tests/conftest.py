@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from measured import events
 from measured.record import Call
-from measured.run import merge_gradients
 
 # Programs that tests run, no modules with doctests.
 collect_ignore = ["parity", "programs"]
@@ -31,36 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Call]]]:
+def audited(tmp_path: Path) -> Iterator[Callable[[], list[Call]]]:
     """Shadows `torch.compile` in this process. Call the fixture for the verdicts so far."""
-    import torch
-    from torch._dynamo import convert_frame, eval_frame, output_graph
+    from measured import inside
 
-    from measured import benchmarks, due, shadow
-
-    torch._dynamo.reset()
-    log = tmp_path / "events"
-    for owner, name in (
-        (eval_frame._TorchDynamoContext, "__call__"),
-        (output_graph.OutputGraph, "call_user_compiler"),
-        (convert_frame.CatchErrorsWrapper, "__call__"),
-        (timeit.Timer, "timeit"),
-        (torch.nn.Module, "load_state_dict"),
-        (torch.optim.Optimizer, "load_state_dict"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
-    shadow.shadow_what_dynamo_returns(eval_frame, events.Log(log))
-    shadow.count_entries(output_graph)
-    shadow.stop_when_compiler_is_asked(convert_frame)
-    benchmarks.notice(timeit)
-    for owner in (torch.nn.Module, torch.optim.Optimizer):
-        due.notice_loads(owner)
-
-    def calls() -> list[Call]:
-        return merge_gradients([e.call for e in events.read(log) if isinstance(e, events.Called)])
-
-    yield calls
-    torch._dynamo.reset()
+    with inside.audited(tmp_path / "events") as calls:
+        yield calls
 
 
 @pytest.fixture
@@ -74,7 +47,7 @@ def artefacts_audited(
     from torch.export import _trace, _unlift, exported_program
     from torch.export.pt2_archive import _package
 
-    from measured import artefacts
+    from measured import artefacts, events
 
     for owner, name in (
         (_trace, "_export"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measured import calibration, constants, machine, report, run, store, values
+from measured import constants, evidence, machine, report, run, store, values
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
@@ -34,12 +34,12 @@ class Build:
         self._shown: Counter[str] = Counter()
         self.executed = 0
 
-    built_in = ("build", "machine", "rule", "calibration")
+    built_in = ("build", "machine", "rule", *evidence.NAMES)
     """Names of values that are not a snippet's."""
 
-    tables = ("build.differences", *(f"calibration.{name}" for name in calibration.TABLES))
+    tables = ("build.differences", *evidence.TABLES)
     """What a page may quote, alone in a paragraph, as a table: made from this build's records, or
-    from the record of the calibration."""
+    from a committed record."""
 
     @property
     def snippets(self) -> list[Snippet]:
@@ -139,12 +139,12 @@ class Build:
 
     def _namespace(self) -> dict[str, dict[str, Any]]:
         namespace = {name: record.values for name, record in self._records.items()} | self.facts()
-        return namespace | ({"calibration": self.calibration} if self.calibration else {})
+        return namespace | self.evidence
 
     @functools.cached_property
-    def calibration(self) -> dict[str, Any]:
-        """The record of the calibration that lies beside the pages."""
-        return calibration.read(self._docs)
+    def evidence(self) -> dict[str, evidence.Record]:
+        """The committed records that lie beside the pages, by name."""
+        return evidence.read(self._docs)
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """The build's own values, by the names in `built_in`."""
@@ -189,9 +189,8 @@ class Build:
         }
         for page in self._pages.values():
             for use in page.values:
-                if use.expression in self.tables and (
-                    self.calibration or use.expression.startswith("build.")
-                ):
+                known = ("build", *self.evidence)
+                if use.expression in self.tables and use.expression.startswith(known):
                     continue
                 try:
                     values.evaluate(use.expression, namespace)

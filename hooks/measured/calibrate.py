@@ -358,10 +358,11 @@ def main(seeds: int, only: tuple[str, ...], out: Path | None, resume: bool) -> N
                 record[name] = made
             record["totals"] = _totals(record["innocent"])
             if out:  # After each row: a run that is stopped leaves what it has found.
-                _write(record, out)
+                write(record, out)
 
 
-def _write(record: dict[str, Any], out: Path) -> None:
+def write(record: dict[str, Any], out: Path) -> None:
+    """Write a record that is to be committed."""
     # One row a line: a later calibration shows as what it changed.
     text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(record, indent=1))
     out.write_text(text + "\n", encoding="utf-8")

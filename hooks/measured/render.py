@@ -10,7 +10,7 @@ import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import calibration, constants, values
+from measured import constants, evidence, values
 from measured.build import Build
 from measured.pages import LANGUAGES
 from measured.record import Call, RunRecord
@@ -103,13 +103,13 @@ class Renderer:
     def value(self, expression: str) -> Markup:
         """A value in prose, linked to the record it comes from; or a table."""
         if expression in self._build.tables:
-            return self._table(*expression.split("."))
+            return self._table(expression)
         shown = self._build.value(expression)
         if shown is None:
             return Markup('<span class="measured-value measured-missing">not run here</span>')
         name, text = shown
-        if name == "calibration":
-            target = calibration.FILE
+        if name in evidence.NAMES:
+            target = evidence.file_name(name)
         elif name in self._build.built_in:
             target = "report.json"
         else:
@@ -120,10 +120,10 @@ class Renderer:
             self._relative(target), expression, text
         )
 
-    def _table(self, of: str, name: str) -> Markup:
-        if of == "build":
+    def _table(self, name: str) -> Markup:
+        if name not in evidence.TABLES:
             return self._differences()
-        headings, rows = calibration.table(self._build.calibration, name)
+        headings, rows = evidence.table(self._build.evidence, name)
         template = _templates.get_template("table.html")
         return Markup(template.render(headings=headings, rows=rows))
 

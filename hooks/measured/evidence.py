@@ -1,4 +1,7 @@
-"""What the calibration of the parity rule found, as values and tables for pages. Pure."""
+"""Committed records of what was found out about the audit, as values and tables for pages. Pure.
+
+Each lies beside the pages, as `NAME.json`, and is part of the site.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,9 @@ from typing import Any
 
 from measured.values import count, percent, significant
 
-FILE = "calibration.json"
-"""Name of the record, which lies beside the pages and is part of the site."""
+Record = dict[str, Any]
 
 _RULES = {"equal": "bit by bit", "ulp": "1", "float64": "2", "noise": "3", "none": "none"}
-
-
-def read(folder: Path | None) -> dict[str, Any]:
-    """The record below `folder`; nothing where there is none."""
-    path = folder / FILE if folder else None
-    return json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
 
 
 def large(value: float | None) -> str:
@@ -42,10 +38,16 @@ _PROGRAM: tuple[Column, ...] = (
     ("passes by rule", lambda row: _RULES[row["rule"]]),
     ("flagged", lambda row: f"{row['flagged']} of {row['tensors']}"),
 )
+
+
+def _of_place(place: str) -> Column:
+    return place, lambda row: f"{row[place][1]} of {row[place][0]}" if row[place][0] else ""
+
+
 _COLUMNS: dict[str, tuple[Column, ...]] = {
-    "innocent": _PROGRAM,
-    "bugs": _PROGRAM,
-    "planted": (
+    "calibration.innocent": _PROGRAM,
+    "calibration.bugs": _PROGRAM,
+    "calibration.planted": (
         ("dtype", lambda row: row["dtype"]),
         ("size of the numbers", lambda row: f"{row['scale']:g}"),
         ("fault, ULP", lambda row: count(row["units"])),
@@ -53,14 +55,36 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         ("found", lambda row: percent(row["caught"])),
         ("fewest in", lambda row: row["operation"]),
     ),
+    "mutations.kinds": (
+        ("what differs", lambda row: row["kind"]),
+        *map(_of_place, ("forward", "backward", "state", "later call")),
+    ),
 }
 
 TABLES = tuple(_COLUMNS)
-"""Lists of the record that a page may quote as a table."""
+"""Lists of a record that a page may quote as a table, as `record.list`."""
+
+NAMES = tuple(dict.fromkeys(table.partition(".")[0] for table in TABLES))
+"""The records there may be."""
 
 
-def table(record: Mapping[str, Any], name: str) -> tuple[list[str], list[list[str]]]:
+def read(folder: Path | None) -> dict[str, Record]:
+    """The records that lie in `folder`, by name."""
+    paths = {name: folder / file_name(name) for name in NAMES} if folder else {}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.is_file()
+    }
+
+
+def file_name(name: str) -> str:
+    return f"{name}.json"
+
+
+def table(records: Mapping[str, Record], name: str) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of one of `TABLES`."""
     columns = _COLUMNS[name]
-    rows = [[show(row) for _, show in columns] for row in record.get(name, ())]
+    of, _, part = name.partition(".")
+    rows = [[show(row) for _, show in columns] for row in records.get(of, {}).get(part, ())]
     return [heading for heading, _ in columns], rows
