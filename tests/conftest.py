@@ -21,9 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how often each program in tests/parity runs, each time with other random inputs",
     )
     parser.addoption(
-        "--all-programs",
+        "--nightly",
         action="store_true",
-        help="run all programs in tests/programs, not only some",
+        help="run all programs in tests/programs and all planted faults, not only some",
     )
 
 
