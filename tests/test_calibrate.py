@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from measured import battery, calibrate, calibration, compare, constants
+from measured import battery, calibrate, compare, constants, evidence
 from measured.build import Build
 from measured.pages import Page, ValueUse
 from measured.render import Renderer
 from measured.snippets import Place
 
 DOCS = Path(__file__).parent.parent / "docs"
-RECORD = calibration.read(DOCS)
+RECORDS = evidence.read(DOCS)
+RECORD = RECORDS["calibration"]
 
 
 class Given:
@@ -112,22 +113,25 @@ def test_the_record_has_caught_every_real_difference():
     assert all(row["flagged"] for row in RECORD["bugs"])
 
 
-@pytest.mark.parametrize("name", calibration.TABLES)
-def test_a_list_of_the_record_is_a_table(tmp_path, name):
+@pytest.mark.parametrize("name", evidence.TABLES)
+def test_a_list_of_a_record_is_a_table(tmp_path, name):
     renderer = Renderer(Build(tmp_path, DOCS))
     renderer.enter("page.md", "page/")
-    html = renderer.value(f"calibration.{name}")
-    assert html.count("<tr>") == 1 + len(RECORD[name])
+    html = renderer.value(name)
+    of, _, part = name.partition(".")
+    assert html.count("<tr>") == 1 + len(RECORDS[of][part])
 
 
-def test_a_value_of_the_record_leads_to_it(tmp_path):
+@pytest.mark.parametrize("value", ["calibration.seeds", "mutations.totals.faults"])
+def test_a_value_of_a_record_leads_to_it(tmp_path, value):
     renderer = Renderer(Build(tmp_path, DOCS))
     renderer.enter("page.md", "page/")
-    html = renderer.value("calibration.seeds | count")
-    assert 'href="../calibration.json"' in html
+    html = renderer.value(f"{value} | count")
+    assert f'href="../{value.partition(".")[0]}.json"' in html
 
 
-def test_without_a_record_a_table_is_a_mistake(tmp_path):
+@pytest.mark.parametrize("name", evidence.TABLES)
+def test_without_a_record_a_table_is_a_mistake(tmp_path, name):
     build = Build(tmp_path, tmp_path)
-    build.read([Page("a.md", [], [ValueUse("calibration.innocent", Place("a.md", 1))], [])])
+    build.read([Page("a.md", [], [ValueUse(name, Place("a.md", 1))], [])])
     assert len(build.judge([])) == 1

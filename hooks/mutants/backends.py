@@ -118,14 +118,14 @@ def replaced(name: str, target: Any) -> Callable[[torch.fx.Node], Any]:
     return edit
 
 
-def constant(name: str, old: Any, new: Any) -> Callable[[torch.fx.Node], Any]:
-    """An edit: `name` is called with `new` where it was called with `old`."""
+def constant(name: str | None, old: Any, new: Any) -> Callable[[torch.fx.Node], Any]:
+    """An edit: `name`, or any operation, is called with `new` where it was called with `old`."""
 
     def swap(value: Any) -> Any:
         return new if type(value) is type(old) and value == old else value
 
     def edit(node: torch.fx.Node) -> None:
-        if named(node, name):
+        if name is None or named(node, name):
             node.args = torch.fx.node.map_aggregate(node.args, swap)
             node.kwargs = torch.fx.node.map_aggregate(node.kwargs, swap)
 

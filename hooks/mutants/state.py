@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from mutants import backends
-from mutants.backends import constant, dropped, replaced
+from mutants.backends import constant, replaced
 from mutants.fault import Compile, Fault, Make, calling, found
 from mutants.forward import Answer, Plain, numbers, once
 
@@ -470,9 +470,9 @@ OPTIMIZERS = (
                 constant("add_", -0.125, -0.25)),
     _optimizing("a mean of squares of RMSprop off",
                 f"state/value at {_FIRST}, state/value at self.state[...]['square_avg']", _rmsprop,
-                constant("mul_", 0.75, 0.5)),
-    _optimizing("a parameter that RMSprop does not write", f"state/value at {_FIRST}", _rmsprop,
-                dropped("addcdiv_")),
+                constant(None, 0.25, 0.5)),
+    _optimizing("another learning rate of RMSprop", f"state/value at {_FIRST}", _rmsprop,
+                constant(None, -0.125, -0.25)),
     _optimizing("a step of RMSprop counted twice", "state/value at self.state[...]['step']",
                 _rmsprop, constant("iadd", 1, 2)),
 )  # fmt: skip
