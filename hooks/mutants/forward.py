@@ -310,10 +310,6 @@ class Colour(enum.Enum):
     BLUE = 2
 
 
-class Meters(torch.Tensor):
-    """A subclass that adds nothing."""
-
-
 def _answers(name: str, expected: str, eager: Any, compiled: Any) -> Fault:
     """A result with more in it than a tensor: `eager` and `compiled` make it of one."""
     return branched(name, expected, lambda x: eager(x.sin()), lambda x: compiled(x.sin()))
