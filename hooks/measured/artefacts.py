@@ -120,11 +120,12 @@ def note_compiled_files(inductor: ModuleType) -> None:
     @functools.wraps(compile_ahead)
     def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
         origin = _origins.get(gm) or _Origin(gm)
+        files = compile_ahead(gm, *args, **kwargs)
+        # Compiling raises the versions of buffers that are written to.
         state = tuple(
             (name, weakref.ref(tensor), tensor._version)
             for name, tensor in _state_of(origin.function).items()
         )
-        files = compile_ahead(gm, *args, **kwargs)
         for file in [files] if isinstance(files, str) else files:
             if isinstance(file, str):
                 _of_compiled_files[file] = dataclasses.replace(origin, state=state)
@@ -182,7 +183,9 @@ def note_functions(aot_compile: ModuleType, log: events.Log) -> None:
     def made(model: Any, *args: Any, **kwargs: Any) -> Any:
         from torch._dynamo.convert_frame import get_traced_fn
 
-        compiled = make(model, *args, **kwargs)
+        # Its graph is no cached one, but without this cache it can not be written to a file.
+        with torch._functorch.config.patch(enable_autograd_cache=True):
+            compiled = make(model, *args, **kwargs)
         _origins.set(compiled, _Origin(get_traced_fn(model)[0]))
         return compiled
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_map, tree_map_only
 
 from measured import formulas, resampling
@@ -67,7 +67,7 @@ class Float64Shadow(TorchDispatchMode):
 
     def shadow(self, tensor: torch.Tensor) -> torch.Tensor:
         """The float64 value of `tensor`; the tensor itself, widened, if no operation wrote it."""
-        if tensor.dtype not in _LOW or tensor.layout is not torch.strided:
+        if not _has_shadow(tensor):
             return tensor
         storage = tensor.untyped_storage()
         entry = self._shadows.get(storage._cdata)
@@ -101,12 +101,21 @@ class Float64Shadow(TorchDispatchMode):
         tree_map_only(torch.Tensor, results.append, result)
         tree_map_only(torch.Tensor, shadows.append, precise)
         for ordinary, exact in zip(results, shadows, strict=True):
-            if ordinary.dtype not in _LOW or ordinary.layout is not torch.strided:
+            if not _has_shadow(ordinary):
                 continue
             mine = self.shadow(ordinary)
             # A view or an in-place result is its own shadow already.
             if mine.data_ptr() != exact.data_ptr():
                 mine.copy_(exact)
+
+
+def _has_shadow(tensor: torch.Tensor) -> bool:
+    # A subclass that wraps other tensors has a storage, with no memory behind it.
+    return (
+        tensor.dtype in _LOW
+        and tensor.layout is torch.strided
+        and not is_traceable_wrapper_subclass(tensor)
+    )
 
 
 def _writes_exactly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
