@@ -960,3 +960,26 @@ def test_gradients_of_a_reentrant_checkpoint_are_not_compared_and_its_results_ar
     found = ("diverges", {"result"}) if wrong else ("agrees", set())
     assert (call.verdict, paths([call])) == found
     assert "use_reentrant=True" in call.detail
+
+
+def test_the_call_that_gives_a_lazy_module_its_shape_is_not_compared_and_the_next_is(audited):
+    module = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.ReLU())
+    compiled = torch.compile(module, backend="aot_eager")
+    for _ in range(2):
+        compiled(torch.randn(2, 4)).sum().backward()
+    assert module[0].weight.shape == (3, 4)
+    first, second = audited()
+    assert (first.verdict, second.verdict) == ("not comparable", "agrees")
+    assert "has no shape until" in first.detail
+
+
+def test_a_module_on_the_meta_device_has_no_values_to_compare(audited):
+    skeleton = torch.nn.Linear(3, 2, device="meta")
+    parameters = {"weight": torch.randn(2, 3), "bias": torch.randn(2)}
+
+    @torch.compile(backend="aot_eager")
+    def f(x):
+        return torch.func.functional_call(skeleton, parameters, (x,))
+
+    f(torch.randn(4, 3))
+    assert [call.verdict for call in audited()] == ["agrees"]

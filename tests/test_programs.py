@@ -27,7 +27,7 @@ UNCHECKED = {
 DIFFERENCES = {"compiled_adam": {"state/value"}}
 """Program -> names of the differences from eager that it truly has."""
 
-DAILY = {"model_output", "vae"}
+DAILY = {"model_output", "weight_average"}
 """Programs that are run every time. All of them compile too much for that."""
 
 

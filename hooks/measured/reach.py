@@ -107,6 +107,8 @@ def _visit(found: Reach, path: str, thing: Any, identity: Any) -> Iterator[tuple
     if isinstance(thing, _PLAIN):
         return
     if isinstance(thing, torch.Tensor):
+        if torch.nn.parameter.is_lazy(thing):
+            raise NotComparable(f"{path} has no shape until a call gives it one, for good")
         found.tensors[id(thing)] = (path, thing)
         found.histories[id(thing)] = thing.grad_fn
         if thing.is_leaf and thing.grad is not None:

@@ -1,4 +1,7 @@
-"""Activation checkpointing, both variants: inside a compiled model, and around compiled blocks."""
+"""Activation checkpointing, both variants: inside a compiled model, and around compiled blocks.
+
+Nothing is generated here, for the sake of time: what is recomputed is up to AOTAutograd.
+"""
 
 import torch
 from torch import nn
@@ -41,13 +44,17 @@ def train(name, forward, parameters):
 x = torch.randn(16, 8)
 for use_reentrant in (False, True):
     model = Stack([Block(), Block()], use_reentrant)
-    train(f"inside, reentrant={use_reentrant}", torch.compile(model), model.parameters())
+    train(
+        f"inside, reentrant={use_reentrant}",
+        torch.compile(model, backend="aot_eager"),
+        model.parameters(),
+    )
 
-    blocks = [torch.compile(Block()), torch.compile(Block())]
+    blocks = [torch.compile(Block(), backend="aot_eager") for _ in range(2)]
     model = Stack(blocks, use_reentrant)
     train(f"around, reentrant={use_reentrant}", model, model.parameters())
 
-layers = nn.Sequential(*(torch.compile(Block()) for _ in range(4)))
+layers = nn.Sequential(*(torch.compile(Block(), backend="aot_eager") for _ in range(4)))
 train(
     "segments",
     lambda inputs: checkpoint_sequential(layers, 2, inputs, use_reentrant=False),
