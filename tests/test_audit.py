@@ -983,3 +983,11 @@ def test_a_module_on_the_meta_device_has_no_values_to_compare(audited):
 
     f(torch.randn(4, 3))
     assert [call.verdict for call in audited()] == ["agrees"]
+
+
+def test_marks_of_the_compiler_on_parameters_are_no_state(audited):
+    model = torch.nn.Linear(4, 4).eval()
+    with torch.no_grad(), torch._inductor.config.patch(freezing=True):
+        torch.compile(model)(torch.ones(2, 4))
+    assert hasattr(model.weight, "_is_frozen_param")
+    assert {call.verdict for call in audited()} == {"agrees"}

@@ -114,7 +114,7 @@ def _put_back_dict(thing: dict[Any, Any], saved: list[tuple[Any, Any]]) -> None:
     thing.update(saved)
 
 
-_COMPILER = ("_dynamo", "_torchdynamo", "torchdynamo", "_compiled_call_impl")
+_COMPILER = ("_dynamo", "_torchdynamo", "torchdynamo", "_compiled_call_impl", "_is_frozen_param")
 """Attributes that compiling itself leaves on functions, modules and tensors."""
 
 
