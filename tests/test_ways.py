@@ -606,7 +606,7 @@ class Wrapper(torch.Tensor):
         )
 
 
-@way
+@way(missed="a write to the tensor that a wrapper holds is not seen")
 def wrapper_subclass(x, seen):
     wrapped = Wrapper(x.detach()).requires_grad_()
     result = torch.compile(body, backend="aot_eager")(wrapped, Wrapper(seen))
