@@ -285,6 +285,7 @@ def planted(tmp_path_factory):
     return explained(PLANTED, tmp_path_factory.mktemp("cache"))
 
 
+@pytest.mark.nightly
 def test_a_build_names_the_wrong_lowering(planted):
     made, told = planted
     (first,) = report.differences(made.audit.calls)
@@ -296,6 +297,7 @@ def test_a_build_names_the_wrong_lowering(planted):
     assert origin.reproduced is True
 
 
+@pytest.mark.nightly
 def test_a_reproducer_needs_nothing_but_torch_and_agrees_once_the_fault_is_mended(
     planted, tmp_path
 ):
@@ -413,6 +415,7 @@ SHRINKS = """
 """
 
 
+@pytest.mark.nightly
 def test_the_command_names_the_wrong_decomposition_and_writes_a_reproducer(tmp_path):
     code, told = measured(tmp_path, SHRINKS, "--reproducer", "alone.py")
     assert code == 1

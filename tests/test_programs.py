@@ -27,15 +27,11 @@ UNCHECKED = {
 DIFFERENCES = {"compiled_adam": {"state/value"}}
 """Program -> names of the differences from eager that it truly has."""
 
-DAILY = {"model_output", "weight_average"}
-"""Programs that are run every time. All of them compile too much for that."""
 
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
-def test_a_program_prints_the_same_under_the_audit_and_agrees(path, tmp_path, monkeypatch, request):
+def test_a_program_prints_the_same_under_the_audit_and_agrees(path, tmp_path, monkeypatch):
     name = path.stem
-    if name not in DAILY and not request.config.getoption("nightly"):
-        pytest.skip("for the night")
     # One thread: the order of a sum must not depend on how busy the machine is.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")

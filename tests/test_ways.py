@@ -45,6 +45,8 @@ def way(function=None, *, names=None, one_by_one=False, missed=""):
     together = [(), tuple(possible)]
     for faults in together + [(fault,) for fault in possible if one_by_one]:
         marks = pytest.mark.xfail(strict=True, reason=missed) if missed and faults else ()
+        if not faults:
+            marks = pytest.mark.nightly
         name = f"{function.__name__}-{' and '.join(faults) or 'nothing'}"
         expected = {possible[fault] for fault in faults}
         WAYS.append(pytest.param(function, faults, expected, id=name, marks=marks))
