@@ -95,6 +95,22 @@ def test_a_program_runs_on_its_own_parameters(artefacts_audited, x):
     assert model.linear.weight.grad is None
 
 
+def test_a_package_that_writes_to_its_own_state_is_not_comparable(artefacts_audited, tmp_path, x):
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x):
+            self.seen.add_(1)
+            return x * self.seen
+
+    program = torch.export.export(Counting(), (x,))
+    file = torch._inductor.aoti_compile_and_package(program, package_path=f"{tmp_path}/m.pt2")
+    torch._inductor.aoti_load_package(file)(x)
+    assert told(artefacts_audited()) == [("not comparable", "the package keeps seen to itself")]
+
+
 def test_a_wrong_program_is_found(artefacts_audited, x):
     model = Model()
     module = torch.export.export(model, (x,)).module()

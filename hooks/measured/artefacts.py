@@ -298,7 +298,6 @@ def _of_package(
     if why := _obstacle_of(origin):
         return _audited(model, plain, why, log)
     original = origin.function
-    called = False
 
     def eager(*args: Any, **kwargs: Any) -> Any:
         state = _state_of(original)
@@ -307,10 +306,9 @@ def _of_package(
             return _run_on(original, copies, args, kwargs)
 
     def obstacle() -> str:
-        nonlocal called
-        before, called = called, True
-        if before and origin.written:
-            return f"the package keeps {', '.join(sorted(origin.written))} to itself"
+        # Whether it writes to them can not be read either.
+        if kept := [name for name, _ in original.named_buffers()]:
+            return f"the package keeps {', '.join(kept)} to itself"
         now = _state_of(original)
         for name, tensor, version in origin.state:
             if now.get(name) is not tensor() or now[name]._version != version:
