@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("nightly"):
         for item in items:
             if item.get_closest_marker("nightly"):
-                item.add_marker(pytest.mark.skip(reason="for the night"))
+                item.add_marker(pytest.mark.skip(reason="takes minutes: run with --nightly"))
 
 
 @pytest.fixture

@@ -92,8 +92,7 @@ def counters():
     nested = {"deep": [0]}
     cell = 0
 
-    # State in a mutable default is what this program is about.
-    def step(x, kept=[]):  # noqa: B006
+    def step(x, kept=[]):  # noqa: B006 - a default that keeps state is one of the things put back.
         nonlocal cell
         torch._dynamo.graph_break()
         counter.count()

@@ -202,7 +202,7 @@ def test_a_known_difference_appears_with_its_stage_and_not_before(at_stage, prog
     import torch
 
     if not torch.__version__.startswith("2.15"):
-        pytest.skip("seen on torch 2.15")
+        pytest.skip("at which stage these differ is known of torch 2.15 only")
     main = main_of(PARITY / f"{program}.py")
     earlier = list(stages.STAGES)[: list(stages.STAGES).index(stage)]
     assert [at_stage(one, main) for one in earlier] == [set()] * len(earlier)

@@ -24,7 +24,10 @@ print(peak() - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="the peak of one process is read from /proc, which only Linux has",
+)
 def test_an_audit_needs_at_most_three_times_the_memory(tmp_path):
     script = tmp_path / "large.py"
     script.write_text(PROGRAM)

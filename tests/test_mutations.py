@@ -16,15 +16,13 @@ RECORD = evidence.read(Path(__file__).parent.parent / "docs")["mutations"]
 EVERY = 6
 """By day, every so-manyth fault is planted; the record has all of them."""
 
-each_fault = pytest.mark.parametrize("fault", mutants.FAULTS, ids=lambda fault: fault.name)
-
-
-@pytest.fixture(autouse=True)
-def not_all_by_day(request):
-    fault = getattr(request.node, "callspec", None) and request.getfixturevalue("fault")
-    nightly = request.config.getoption("nightly")
-    if fault and not nightly and mutants.FAULTS.index(fault) % EVERY:
-        pytest.skip("for the night")
+each_fault = pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=pytest.mark.nightly if index % EVERY else ())
+        for index, fault in enumerate(mutants.FAULTS)
+    ],
+)
 
 
 @each_fault

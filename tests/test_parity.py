@@ -76,7 +76,7 @@ def expected(program: ModuleType) -> set[str]:
 
     minor = ".".join(torch.__version__.split(".")[:2])
     if minor not in program.NAMES:
-        pytest.skip(f"what differs on torch {minor} is not known")
+        pytest.skip(f"the program states what differs on other versions, not on torch {minor}")
     return program.NAMES[minor]
 
 

@@ -50,8 +50,6 @@ class _Origin:
 
     function: Callable[..., Any] | None
     """None once it is gone."""
-    written: frozenset[str] = frozenset()
-    """Buffers of the module that a call writes to."""
     state: tuple[tuple[str, weakref.ref[torch.Tensor], int], ...] = ()
     """Parameters and buffers, with their versions, of which a package has a copy of its own."""
 
@@ -103,8 +101,6 @@ def note_modules_of_programs(unlift: ModuleType, log: events.Log) -> None:
         module = make(ep, *args, **kwargs)
         origin = _origins.get(ep)
         if origin is not None:
-            written = frozenset(ep.graph_signature.buffers_to_mutate.values())
-            origin = dataclasses.replace(origin, written=written)
             _origins.set(module, origin)
         _audits.set(module, _of_module(module, origin, log))
         return module
@@ -299,16 +295,22 @@ def _of_package(
         return _audited(model, plain, why, log)
     original = origin.function
 
+    wrote = False
+
     def eager(*args: Any, **kwargs: Any) -> Any:
-        state = _state_of(original)
-        copies = {name: state[name].clone() for name in origin.written if name in state}
+        nonlocal wrote
+        copies = {name: buffer.clone() for name, buffer in original.named_buffers()}
+        bound = dict(copies)
         with torch.no_grad():  # Packages are for inference: what they give has no history.
-            return _run_on(original, copies, args, kwargs)
+            result = _run_on(original, bound, args, kwargs)
+        wrote = wrote or any(
+            bound[name] is not copy or copy._version for name, copy in copies.items()
+        )
+        return result
 
     def obstacle() -> str:
-        # Whether it writes to them can not be read either.
-        if kept := [name for name, _ in original.named_buffers()]:
-            return f"the package keeps {', '.join(kept)} to itself"
+        if wrote:
+            return "the package keeps to itself what it has written"
         now = _state_of(original)
         for name, tensor, version in origin.state:
             if now.get(name) is not tensor() or now[name]._version != version:

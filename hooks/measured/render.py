@@ -5,12 +5,11 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-import jinja2
 import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import constants, evidence, values
+from measured import constants, evidence, templating, values
 from measured.build import Build
 from measured.pages import LANGUAGES
 from measured.record import Call, RunRecord
@@ -35,13 +34,7 @@ _RULES = {
 _SHORT = 12
 """Characters up to which a value is not broken over two lines."""
 
-_templates = jinja2.Environment(
-    loader=jinja2.PackageLoader("measured"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
+_templates = templating.environment(autoescape=True)
 _templates.filters.update(values.FILTERS)
 
 

@@ -9,8 +9,7 @@ import json
 import math
 import re
 
-import jinja2
-
+from measured import templating
 from measured.child import Target
 from measured.record import Call, Difference, Origin
 from measured.stages import STAGES
@@ -26,13 +25,7 @@ _UNSEEN = re.compile(r"#\d|^default of |^random state of | from the other result
 """Paths that are no Python expressions in what the program holds."""
 _SHARED = re.compile(r"shares memory with (?P<other>.+) in (?:eager|compiled) only")
 
-_templates = jinja2.Environment(
-    loader=jinja2.PackageLoader("measured"),
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    undefined=jinja2.StrictUndefined,
-)
+_templates = templating.environment(keep_trailing_newline=True)
 _templates.filters.update(literal=repr)
 
 

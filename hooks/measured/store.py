@@ -19,8 +19,8 @@ _ENGINE = (
     "again", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child",
     "compare", "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks",
     "masking", "modes", "observe", "process", "program", "reach", "record", "reference",
-    "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "toolchain", "twin",
-    "undefined",
+    "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating",
+    "toolchain", "twin", "undefined",
 )  # fmt: skip
 
 

@@ -118,7 +118,7 @@ class Shared:
     """Keeps its state in the class."""
 
     n = 0
-    seen: list[int] = []  # noqa: RUF012 - the list that all instances share is the point.
+    seen: list[int] = []  # noqa: RUF012 - what is written to is the list that all instances share.
 
 
 def _fresh_shared() -> Any:
@@ -253,7 +253,7 @@ def _writing_to_a_global_tensor(compile: Compile, planted: bool) -> None:
 
 
 def _writing_to_a_default(compile: Compile, planted: bool) -> None:
-    def function(x: torch.Tensor, seen: list[int] = []) -> torch.Tensor:  # noqa: B006
+    def function(x: torch.Tensor, seen: list[int] = []) -> torch.Tensor:  # noqa: B006 - what is written to is the default itself.
         seen.append(2 if planted and torch.compiler.is_compiling() else 1)
         return x * 2
 
