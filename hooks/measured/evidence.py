@@ -41,7 +41,12 @@ _PROGRAM: tuple[Column, ...] = (
 
 
 def _of_place(place: str) -> Column:
-    return place, lambda row: f"{row[place][1]} of {row[place][0]}" if row[place][0] else ""
+    def show(row: Mapping[str, Any]) -> str:
+        planted, caught = row[place]
+        # On a narrow screen the table scrolls; its cells stay whole.
+        return f"{caught}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{planted}" if planted else ""
+
+    return place, show
 
 
 _COLUMNS: dict[str, tuple[Column, ...]] = {
