@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often each program in tests/parity runs, each time with other random inputs",
     )
+    parser.addoption("--cases", help="folder of further programs, for test_cases.py")
     parser.addoption(
         "--nightly",
         action="store_true",
@@ -29,6 +33,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: takes long; run with --nightly only")
+    if hasattr(config, "workerinput"):
+        _share_the_machine(config)
+
+
+def _share_the_machine(config: pytest.Config) -> None:
+    """Tests run side by side, and measure nothing: no thread may wait for a busy core, and no
+    worker for the measurement lock of another."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    folder = tempfile.mkdtemp(prefix="measured-tests-")
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

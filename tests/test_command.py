@@ -142,6 +142,13 @@ def test_what_is_no_agreement_is_told():
     assert "no verdict (exit code 3): the audit itself failed on 1 audited call" in told
 
 
+def test_what_was_left_out_of_calls_that_agree_is_told():
+    run = run_of("agrees", "agrees", "agrees")
+    run.calls[1:] = [call("agrees", detail="its gradients were not compared")] * 2
+    told = script.text(script.Outcome("s.py", [], run, 1))
+    assert "- 2 of the agreeing calls of f: its gradients were not compared" in told
+
+
 @pytest.mark.parametrize(
     ("run", "undecided"),
     [

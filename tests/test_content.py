@@ -7,8 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -99,29 +97,17 @@ def test_a_snippet_imports_nothing_but_torch_and_the_standard_library(path):
     assert imported <= {"torch", *sys.stdlib_module_names}
 
 
-@pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Future]]:
-    """All snippets, as a reader runs them. Two at a time, with shared caches: nothing is timed."""
-    shared = tmp_path_factory.mktemp("shared")
-    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(shared / "cache"), "TMPDIR": str(shared)}
-
-    def run(path: Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, path],
-            cwd=tmp_path_factory.mktemp(path.stem),
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-
-    with ThreadPoolExecutor(2) as pool:
-        yield {path: pool.submit(run, path) for path in SNIPPETS}
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", SNIPPETS, ids=page_id)
-def test_a_snippet_runs_alone(path, runs):
-    result = runs[path].result()
+def test_a_snippet_runs_alone(path, tmp_path):
+    result = subprocess.run(
+        [sys.executable, path],
+        cwd=tmp_path,
+        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()

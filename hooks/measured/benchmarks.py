@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from types import ModuleType
 from typing import Any
 
 
 class _Thread(threading.local):
-    timing = False
+    loop = 0
 
 
 _thread = _Thread()
+_loops = itertools.count(1)
 
 
-def is_timing() -> bool:
-    """Whether this thread is inside a timed loop."""
-    return _thread.timing
+def timed_loop() -> int:
+    """Number of the timed loop that this thread is inside of; 0 where it is in none."""
+    return _thread.loop
 
 
 def notice(timeit: ModuleType) -> None:
@@ -26,10 +28,10 @@ def notice(timeit: ModuleType) -> None:
 
     @functools.wraps(run)
     def timed(*args: Any, **kwargs: Any) -> Any:
-        before, _thread.timing = _thread.timing, True
+        before, _thread.loop = _thread.loop, next(_loops)
         try:
             return run(*args, **kwargs)
         finally:
-            _thread.timing = before
+            _thread.loop = before
 
     timeit.Timer.timeit = timed

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,16 +19,13 @@ from typing import Any
 import click
 import torch
 
-from measured import battery, compare, constants, machine
+from measured import battery, committed, compare, constants
 from measured.battery import Mode, Program, Read, Tensors
 from measured.constants import MORE_NOISE_RUNS, NOISE_RUNS, REFERENCE_FACTOR
 from measured.record import RULES
 from measured.reference import Float64Shadow, Jitter
 
 Run = Callable[[Mode, Read], Tensors]
-
-_ROW = re.compile(r"\{[^{}]*\}")
-"""One object of a JSON text that holds no other."""
 
 CONSTANTS = (
     "ULP_LIMIT", "HALF_ULP_LIMIT", "FLOAT8_ULP_LIMIT", "REFERENCE_FACTOR", "REFERENCE_ULP",
@@ -330,10 +325,10 @@ def _totals(innocent: Rows) -> dict[str, int]:
 def main(seeds: int, only: tuple[str, ...], out: Path | None, resume: bool) -> None:
     """Ask the parity rule about programs whose answer is known."""
     warnings.filterwarnings("ignore")
-    here = machine.describe()
+    here = committed.facts()
     facts = {
-        "torch": here.torch,
-        "cpu": here.cpu,
+        "torch": here["torch"],
+        "cpu": here["cpu"],
         "seeds": seeds,
         "constants": the_constants(),
     }
@@ -347,8 +342,7 @@ def main(seeds: int, only: tuple[str, ...], out: Path | None, resume: bool) -> N
         "planted": () if only else _planted_rows(known.get("planted", [])),
         "innocent": _rows(battery.programs(), seeds, only, known.get("innocent", [])),
     }
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    record: dict[str, Any] = {"date": today, **facts}
+    record: dict[str, Any] = {"date": here["date"], **facts}
     record |= {name: known.get(name, []) for name in parts}
     for name, rows in parts.items():
         made: Rows = []
@@ -358,14 +352,7 @@ def main(seeds: int, only: tuple[str, ...], out: Path | None, resume: bool) -> N
                 record[name] = made
             record["totals"] = _totals(record["innocent"])
             if out:  # After each row: a run that is stopped leaves what it has found.
-                write(record, out)
-
-
-def write(record: dict[str, Any], out: Path) -> None:
-    """Write a record that is to be committed."""
-    # One row a line: a later calibration shows as what it changed.
-    text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(record, indent=1))
-    out.write_text(text + "\n", encoding="utf-8")
+                committed.write(record, out)
 
 
 if __name__ == "__main__":

@@ -54,19 +54,36 @@ class Due:
         self._marks: Marks | None = None
         self._changed: set[Any] = set()
         self._loads = _loads
+        self._loop = 0
+        self._calls_in_loop = 0
         self._start = time.perf_counter()
         self._marking_seconds = 0.0
         self._checking_seconds = 0.0
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether this call, not made yet, is due."""
-        kind = kind_of(self._original, args, kwargs)
-        if benchmarks.is_timing():
-            # Beyond one check, a benchmark is to be let alone.
-            return not self._seen[kind] and self._is_due(kind)
+        if loop := benchmarks.timed_loop():
+            return self._is_first_in_benchmark(loop, args, kwargs)
         # Each of them counts, whether or not another is due already.
-        due = [self._is_due(name) for name in (kind, *self._news())]
+        due = [
+            self._is_due(name) for name in (kind_of(self._original, args, kwargs), *self._news())
+        ]
         return any(due)
+
+    def _is_first_in_benchmark(
+        self, loop: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether a call of a timed loop is the first of its kind.
+
+        Beyond one check, a benchmark is to be let alone: soon, kinds are not asked for either.
+        """
+        if loop != self._loop:
+            self._loop, self._calls_in_loop = loop, 0
+        self._calls_in_loop += 1
+        if self._calls_in_loop > EARLY_CALLS and self._calls_in_loop & (self._calls_in_loop - 1):
+            return False
+        kind = kind_of(self._original, args, kwargs)
+        return not self._seen[kind] and self._is_due(kind)
 
     def compiles(self) -> bool:
         """Whether a call for which the compiler is asked is due."""

@@ -15,15 +15,16 @@ from typing import Any
 import torch
 
 Move = Callable[[torch.Tensor], torch.Tensor]
-"""Gives a copy of a tensor whose elements have moved by a rounding error."""
+"""Moves the elements of a tensor by a rounding error, in place, and gives the tensor: what it moves
+must be an intermediate result, never an operand."""
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBE = 0.044715
 
 
 def _wide(x: torch.Tensor, move: Move) -> torch.Tensor:
-    """Types of 16 bits are computed in float32, from operands that are what they are."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else move(x)
+    """A copy: types of 16 bits are computed in float32, from operands that are what they are."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else move(x.clone())
 
 
 def _gelu(move: Move, x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
@@ -57,29 +58,29 @@ def _mish_backward(move: Move, grad: torch.Tensor, x: torch.Tensor) -> torch.Ten
 
 
 def _softmax(move: Move, x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
-    terms = move(torch.exp(_below_largest(move, x, dim)))
-    result = move(terms / move(terms.sum(dim, keepdim=True)))
+    terms = move(_below_largest(move, x, dim).exp_())
+    result = move(terms.div_(move(terms.sum(dim, keepdim=True))))
     return result if half_to_float else move(result.to(x.dtype))
 
 
 def _log_softmax(move: Move, x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
     below = _below_largest(move, x, dim)
     total = move(move(torch.exp(below)).sum(dim, keepdim=True))
-    result = move(below - move(torch.log(total)))
+    result = move(below.sub_(move(total.log_())))
     return result if half_to_float else move(result.to(x.dtype))
 
 
 def _below_largest(move: Move, x: torch.Tensor, dim: int) -> torch.Tensor:
     w = _wide(x, move)
-    return move(w - w.amax(dim, keepdim=True)) if w.numel() else w
+    return move(w.sub_(w.amax(dim, keepdim=True))) if w.numel() else w
 
 
 def _softmax_backward(
     move: Move, grad: torch.Tensor, y: torch.Tensor, dim: int, input_dtype: torch.dtype
 ) -> torch.Tensor:
     w, g = _wide(y, move), _wide(grad, move)
-    terms = move(g * w)
-    result = move(terms - move(w * move(terms.sum(dim, keepdim=True))))
+    terms = move(g.mul_(w))
+    result = move(terms.sub_(move(w.mul_(move(terms.sum(dim, keepdim=True))))))
     return move(result.to(input_dtype))
 
 
@@ -87,7 +88,7 @@ def _log_softmax_backward(
     move: Move, grad: torch.Tensor, y: torch.Tensor, dim: int, input_dtype: torch.dtype
 ) -> torch.Tensor:
     w, g = _wide(y, move), _wide(grad, move)
-    result = move(g - move(move(torch.exp(w)) * move(g.sum(dim, keepdim=True))))
+    result = move(g.sub_(move(move(w.exp_()).mul_(move(g.sum(dim, keepdim=True))))))
     return move(result.to(input_dtype))
 
 

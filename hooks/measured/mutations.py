@@ -7,7 +7,6 @@ program without its fault must agree, so that an audit that flags everything doe
 from __future__ import annotations
 
 import contextlib
-import datetime
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ import click
 import torch
 
 import mutants
-from measured import calibrate, holders, inside, machine, modes
+from measured import committed, holders, inside, modes
 from measured.record import KINDS, Call
 from mutants.fault import PLACES, Fault
 
@@ -65,13 +64,10 @@ def main(only: tuple[str, ...], out: Path | None) -> None:
         rows.append(row(fault))
         if not (rows[-1]["caught"] and rows[-1]["agrees"]):
             click.echo(rows[-1])
-    here = machine.describe()
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    facts = {"date": today, "torch": here.torch, "python": here.python, "cpu": here.cpu}
-    record = facts | {"totals": totals(rows), "kinds": by_kind(rows), "faults": rows}
+    record = committed.facts() | {"totals": totals(rows), "kinds": by_kind(rows), "faults": rows}
     click.echo(record["totals"])
     if out:
-        calibrate.write(record, out)
+        committed.write(record, out)
     raise SystemExit(
         record["totals"]["caught"] < len(rows) or record["totals"]["agree"] < len(rows)
     )

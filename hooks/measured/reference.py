@@ -171,7 +171,7 @@ class Jitter(TorchDispatchMode):
         self._units = 1 if one_by_one or name in resampling.FORMULAS else WIDE_UNITS
         formula = None if written else _FORMULAS.get(name)
         if formula is not None:
-            return formula(self._moved, *args, **kwargs)
+            return formula(self._move_in_place, *args, **kwargs)
         if not one_by_one or _rounds_inside(func, args, kwargs):
             # What is written to must be the thing itself; anything else can be a moved copy.
             kept = {id(tensor) for tensor in written}
@@ -192,13 +192,11 @@ class Jitter(TorchDispatchMode):
     def _moved(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or not _is_dense_float(value):
             return value
-        copy = value.clone()
-        self._move_in_place(copy)
-        return copy
+        return self._move_in_place(value.clone())
 
-    def _move_in_place(self, tensor: torch.Tensor) -> None:
+    def _move_in_place(self, tensor: torch.Tensor) -> torch.Tensor:
         if not _is_dense_float(tensor) or not tensor.numel():
-            return
+            return tensor
         if tensor.numel() <= _POOL:
             tensor.mul_(self._some(tensor))
         elif tensor.is_contiguous():
@@ -207,6 +205,7 @@ class Jitter(TorchDispatchMode):
         else:
             for part in tensor.unbind(max(range(tensor.ndim), key=lambda dim: tensor.shape[dim])):
                 self._move_in_place(part)
+        return tensor
 
     def _some(self, tensor: torch.Tensor) -> torch.Tensor:
         """Random factors in the tensor's shape: a stretch of a pool, which is much cheaper to draw

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._prims_common import suggest_memory_format
 
-Move = Callable[[torch.Tensor], torch.Tensor]
+from measured.formulas import Move
 
 _A = -0.75
 """The free parameter of cubic convolution, as torch chooses it."""

@@ -162,6 +162,12 @@ def notes(outcome: Outcome) -> list[str]:
     found += [
         f"no call of {name} was compared: {why}" for name, why in report.never_compared(run.calls)
     ]
+    agreeing = Counter((call.callable, call.detail) for call in run.with_verdict("agrees"))
+    found += [
+        f"{count} of the agreeing calls of {name}: {detail}"
+        for (name, detail), count in agreeing.items()
+        if detail
+    ]
     return found
 
 
