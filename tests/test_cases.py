@@ -39,10 +39,13 @@ def test_a_case_is_judged_as_written_down(path, audited):
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)
-    # What the runner does for a program that was seen to draw in compiled code.
-    with config.patch(fallback_random=True), contextlib.redirect_stdout(io.StringIO()):
-        with contextlib.suppress(Exception):  # The program's own end is none of the audit's.
-            runpy.run_path(str(path), run_name="__main__")
+    with (
+        # What the runner does for a program that was seen to draw in compiled code.
+        config.patch(fallback_random=True),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.suppress(Exception),  # The program's own end is none of the audit's.
+    ):
+        runpy.run_path(str(path), run_name="__main__")
     calls = audited()
     assert calls
     found = {d.name for call in calls for d in call.differences}
