@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
-from measured import auditor, events, stages, twin
+from measured import auditor, events, stages, tracing, twin
 
 UNKNOWN = "what it was made from is not known in this process"
 GONE = "what it was made from does not exist any more"
@@ -441,7 +441,7 @@ def _through(
 def _is_traced() -> bool:
     """Whether somebody records what is called here: nothing is run, then."""
     keys = torch._C._TorchDispatchModeKey
-    return torch.compiler.is_compiling() or any(
+    return tracing.is_tracing() or any(
         torch._C._get_dispatch_mode(key) is not None
         for key in (keys.FAKE, keys.PROXY, keys.FUNCTIONAL)
     )

@@ -16,12 +16,17 @@ well. A copy, a maximum, a comparison rounds nothing.
 
 from __future__ import annotations
 
+import functools
 import random
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    is_traceable_wrapper_subclass,
+)
 from torch.utils._pytree import tree_map, tree_map_only
 
 from measured import formulas, resampling
@@ -30,11 +35,12 @@ from measured.constants import WIDE_UNITS
 _FORGET_AFTER_BYTES = 1 << 26
 
 _POOL = 1 << 20
-"""Random factors that a tensor is moved by at once; a larger one is moved in parts."""
+"""Elements of a tensor that are moved at once; a larger one is moved in parts."""
 
 _FORMULAS = formulas.FORMULAS | resampling.FORMULAS
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
+_WIDE = (torch.float32, torch.float64)
 
 
 class Float64Shadow(TorchDispatchMode):
@@ -152,7 +158,6 @@ class Jitter(TorchDispatchMode):
         super().__init__()
         # Its own streams: the program's must not be drawn from.
         self._random = random.Random(seed)
-        self._factors: dict[Any, torch.Tensor] = {}
         self._units = 1
 
     def __torch_dispatch__(
@@ -216,16 +221,24 @@ class Jitter(TorchDispatchMode):
         return self._stretch(tensor, tensor.dtype)
 
     def _stretch(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        units = self._units if dtype in (torch.float32, torch.float64) else 1
-        count, key = tensor.numel(), (dtype, tensor.device, units)
-        if key not in self._factors:
-            generator = torch.Generator().manual_seed(self._random.getrandbits(63))
-            step = torch.randint(0, 6, (2 * _POOL,), dtype=torch.int8, generator=generator)
-            step = (step == 5).to(torch.float64) - (step == 0).to(torch.float64)
-            factors = 1 + step * (units * torch.finfo(dtype).eps)
-            self._factors[key] = factors.to(dtype=dtype, device=tensor.device)
-        start = self._random.randrange(self._factors[key].numel() - count + 1)
-        return self._factors[key][start : start + count].view(tensor.shape)
+        pool = _pool(dtype, tensor.device, self._units if dtype in _WIDE else 1)
+        start = self._random.randrange(pool.numel() - tensor.numel() + 1)
+        return pool[start : start + tensor.numel()].view(tensor.shape)
+
+
+@functools.cache
+def _pool(dtype: torch.dtype, device: torch.device, units: int) -> torch.Tensor:
+    """Random factors, drawn once: each run of each operation starts elsewhere in them."""
+    # Kept for later calls, which are made under other modes.
+    with _disable_current_modes(), torch.inference_mode(False), torch.device("cpu"):
+        generator = torch.Generator().manual_seed(units)
+        step = torch.randint(0, 6, (2 * _POOL,), dtype=torch.int8, generator=generator)
+        pool = torch.empty(len(step), dtype=dtype)
+        # In parts: in float64, all of them would need much memory for a moment.
+        for part, steps in zip(pool.split(1 << 16), step.split(1 << 16), strict=True):
+            moves = (steps == 5).to(torch.float64) - (steps == 0).to(torch.float64)
+            part.copy_(1 + moves * (units * torch.finfo(dtype).eps))
+        return pool.to(device)
 
 
 _ELEMENTWISE = {"floor_divide", "native_dropout", "_to_copy"}

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
-from measured import auditor, events, stages, twin
+from measured import auditor, events, stages, tracing, twin
 
 
 def count_entries(output_graph: ModuleType) -> None:
@@ -106,7 +106,7 @@ def _shadow(
     def shadowed(*args: Any, **kwargs: Any) -> Any:
         if twin.is_running():
             return original(*args, **kwargs)
-        if auditor.thread.checking or torch.compiler.is_compiling():
+        if auditor.thread.checking or tracing.is_tracing():
             return compiled(*args, **kwargs)
         # The caller may itself be running under Dynamo: nothing of the audit is to be traced.
         prior = set_eval_frame(None)
