@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,6 +20,16 @@ from measured.report import Failure
 from measured.snippets import Mistake, Place, Snippet, content_key
 
 Progress = Callable[[str], None]
+
+
+def audit_cost(records: Iterable[RunRecord]) -> float:
+    """Median of how many times the wall time of the observed child the audited child took."""
+    ratios = [
+        record.audit.process.wall_seconds / record.observed.wall_seconds
+        for record in records
+        if record.audit
+    ]
+    return statistics.median(ratios) if ratios else 0.0
 
 
 class Build:
@@ -166,6 +177,7 @@ class Build:
             "declared_differences": sum(
                 bool(record and snippet.expects.diverges) for snippet, record in self.pairs
             ),
+            "audit_cost": audit_cost(self._records.values()),
             "date": max((r.date[:10] for r in self._records.values()), default=""),
         }
         namespace["machine"] = {name: getattr(here, name) for name in here.__struct_fields__}

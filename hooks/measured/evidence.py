@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from measured.values import count, percent, significant
+from measured.values import count, percent, seconds, significant, times
 
 Record = dict[str, Any]
 
@@ -63,6 +63,13 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "mutations.kinds": (
         ("what differs", lambda row: row["kind"]),
         *map(_of_place, ("forward", "backward", "state", "later call")),
+    ),
+    "costs.programs": (
+        ("what a program times", lambda row: row["name"]),
+        ("calls", lambda row: count(row["calls"])),
+        ("a call, alone", lambda row: seconds(row["alone_seconds"])),
+        ("under the audit", lambda row: seconds(row["audited_seconds"])),
+        ("ratio", lambda row: times(row["ratio"])),
     ),
 }
 
