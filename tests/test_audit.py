@@ -206,6 +206,7 @@ def test_a_compile_that_fails_is_a_refusal_and_no_divergence(audited):
         torch.compile(lambda x: x + 1, backend=refuse)(torch.ones(2))
     (call,) = audited()
     assert call.verdict == "refused"
+    assert call.detail.endswith("raised: RuntimeError: not today")
 
 
 def test_a_callable_that_enters_no_compiled_code_is_told(audited):

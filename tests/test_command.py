@@ -116,6 +116,9 @@ def run_of(*verdicts: str, status: int | None = 0, **more) -> script.Run:
         (run_of("diverges", status=-2, stopped="interrupted"), 1),
         (run_of("agrees", status=None, stopped="timeout"), 124),
         (run_of("agrees", status=-2, stopped="interrupted"), 130),
+        (run_of("agrees", "refused", status=1, died_of_refusal=True), 1),
+        (run_of("agrees", "refused", status=None, stopped="timeout"), 124),
+        (run_of("agrees", "refused", status=1), 2),
         (run_of("agrees", status=1), 2),
         (run_of("agrees", "audit failed", status=1), 2),
         (run_of("agrees", status=-11), 2),
@@ -243,6 +246,36 @@ def test_nothing_compared_is_3(tmp_path):
     assert result.returncode == 3
     assert "- call 1 of f was refused by the compiler: Unsupported" in result.stderr
     assert result.stderr.endswith("no call could be compared with eager: 1 refused\n")
+
+
+UNCAUGHT = """
+    import torch
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def f(x):
+        print("no")
+        return x + 1
+
+    try:
+        f(torch.ones(2))
+    except Exception as error:
+        {what}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("raise", 1),
+        ("raise RuntimeError('wrapped') from error", 1),
+        ("print('caught'); raise SystemExit(5)", 2),
+    ],
+)
+def test_a_script_that_the_compiler_ends_has_not_failed_by_itself(tmp_path, what, code):
+    result = audit(tmp_path, UNCAUGHT.format(what=what))
+    assert result.returncode == code, result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("refused (exit code 1)" if code == 1 else "failed (exit code 2)")
 
 
 def test_the_script_runs_as_python_would_run_it(tmp_path):

@@ -11,11 +11,12 @@ from measured import script as scripts
 
 _EXIT_CODES = f"""\b
 Exit codes, the first that applies from the top:
-  {scripts.DIVERGES}    a checked call diverges from eager; each difference is named
+  {scripts.DIVERGES}    a checked call diverges from eager; each difference is named. Or the
+       compiler refused a call that eager runs, and the script died of it
   {scripts.TIMEOUT}  the script did not end within --timeout; no divergence until then
   {scripts.INTERRUPTED}  Ctrl-C or SIGTERM ended it; no divergence until then
-  {scripts.FAILED}    the script failed: an exception, a status other than 0, a signal;
-       no divergence until then
+  {scripts.FAILED}    the script failed by itself: an exception, a status other than 0, a
+       signal; no divergence until then
   {scripts.NO_VERDICT}    no verdict: the audit itself failed on a call, or no compiled callable
        was called, or no call could be compared (all ran eager, were refused
        by the compiler, or were not comparable)

@@ -36,12 +36,13 @@ def _artefacts() -> ModuleType:
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:
     import torch
 
-    from measured import auditor, due, shadow
+    from measured import auditor, due, refusals, shadow
 
     shadow.shadow_what_dynamo_returns(eval_frame, log)
     for owner in (torch.nn.Module, torch.optim.Optimizer):
         due.notice_loads(owner)
     atexit.register(auditor.tell_total, log)
+    atexit.register(refusals.tell_if_fatal, log)
 
 
 def _count(output_graph: ModuleType) -> None:

@@ -10,14 +10,13 @@ import itertools
 import os
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from measured import compare, events, gradients, modes, sight, twin
+from measured import compare, events, gradients, modes, refusals, sight, twin
 from measured.again import EagerAgain
 from measured.due import Due
 from measured.gradients import Edge, Entry, Flow
@@ -183,9 +182,13 @@ class Auditor:
         if _is_control_flow(compiled.error):
             self._tell(number, "not comparable", detail=f"left early: {_describe(compiled.error)}")
             return
-        if compiled.error is not None and _is_refusal(compiled.error):
-            # Dynamo meets while tracing the error that eager meets while running.
-            verdict = "refused" if eager.outcome.error is None else "agrees"
+        if compiled.error is not None and refusals.is_refusal(compiled.error):
+            verdict = "refused"
+            if eager.outcome.error is not None:
+                # Dynamo meets while tracing the error that eager meets while running.
+                verdict = "agrees"
+            else:
+                refusals.note(compiled.error)
             self._tell(number, verdict, detail=_describe(compiled.error))
             return
         if errors == (None, None) and not entered:
@@ -380,31 +383,6 @@ def _compare_errors(
     )
 
 
-def _is_refusal(error: BaseException) -> bool:
-    """Whether compiling failed, as opposed to running what was compiled."""
-    if any(
-        kind.__module__.startswith(("torch._dynamo", "torch._inductor", "torch.fx"))
-        for kind in type(error).__mro__
-    ):
-        return True
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and (
-        frames[-1].f_globals.get("__name__") in _REFUSING
-        or any(type(frame.f_locals.get("self")).__name__ == "GuardsFn" for frame in frames)
-    )
-
-
-_REFUSING = (
-    "torch._dynamo.eval_frame",
-    "torch._dynamo.aot_compile",
-    "torch._export.utils",
-    "torch.export._unlift",
-    "torch.export.pt2_archive._package",
-)
-"""Modules that raise plain exceptions: for a stance that forbids to compile, and for arguments that
-an artefact was not made for. A package says no more than that it could not run."""
-
-
 def _is_control_flow(error: BaseException | None) -> bool:
     """Checkpointing leaves a recomputation by an exception, once it has what it needs."""
     return type(error).__name__ == "_StopRecomputationError"
@@ -413,7 +391,10 @@ def _is_control_flow(error: BaseException | None) -> bool:
 def _describe(error: BaseException | None) -> str:
     if error is None:
         return "no exception"
-    return f"{type(error).__name__}: {str(error).split(chr(10), 1)[0][:200]}"
+    lines = str(error).splitlines() or [""]
+    # A backend that raised: what it raised stands below.
+    told = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return f"{type(error).__name__}: {told[:200]}"
 
 
 def _name_of(function: Callable[..., Any]) -> str:

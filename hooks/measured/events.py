@@ -76,6 +76,12 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
     calls: int
 
 
+class DiedOfRefusal(msgspec.Struct, tag=True, frozen=True):
+    """An exception that compiling raised, and eager did not, was not caught."""
+
+    pid: int
+
+
 class Bisected(msgspec.Struct, tag=True, frozen=True):
     """torch's bisector came to an end."""
 
@@ -104,7 +110,19 @@ class Exited(msgspec.Struct, tag=True, frozen=True):
     status: str
 
 
-Event = Compiled | Broke | Timed | Drew | Called | Counted | Bisected | Finished | Raised | Exited
+Event = (
+    Compiled
+    | Broke
+    | Timed
+    | Drew
+    | Called
+    | Counted
+    | DiedOfRefusal
+    | Bisected
+    | Finished
+    | Raised
+    | Exited
+)
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 _decoder = msgspec.json.Decoder(Event)

@@ -46,6 +46,8 @@ class Run(msgspec.Struct, frozen=True):
     """Inductor compiled a random operation with a stream of its own."""
     fallback_random: bool
     """Inductor was told to draw as eager does."""
+    died_of_refusal: bool = False
+    """The compiler raised, where eager runs, and the script did not catch it."""
 
     def with_verdict(self, *verdicts: str) -> list[Call]:
         return [call for call in self.calls if call.verdict in verdicts]
@@ -58,7 +60,7 @@ class Run(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     exit_code: int
     name: str
-    """agrees, diverges, failed, no verdict, timeout or interrupted."""
+    """agrees, diverges, refused, failed, no verdict, timeout or interrupted."""
     reason: str
     """One line."""
 
@@ -75,6 +77,9 @@ def judge(run: Run) -> Verdict:
         return Verdict(TIMEOUT, "timeout", f"the script did not end in time; {so_far}")
     if run.stopped == "interrupted":
         return Verdict(INTERRUPTED, "interrupted", f"the script was interrupted; {so_far}")
+    if run.status and run.died_of_refusal:
+        reason = "the compiler raised an exception that eager does not raise, and the script ended"
+        return Verdict(DIVERGES, "refused", f"{reason}; {so_far}")
     if run.status:
         return Verdict(FAILED, "failed", f"the script {_ending(run.status)}; {so_far}")
     if failed := run.with_verdict("audit failed"):
@@ -416,6 +421,7 @@ def run(
         calls_total=total,
         drew=any(isinstance(event, events.Drew) for event in told),
         fallback_random=fallback_random,
+        died_of_refusal=any(isinstance(event, events.DiedOfRefusal) for event in told),
     )
 
 

@@ -18,7 +18,7 @@ from measured.record import RunRecord
 _ENGINE = (
     "again", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize", "child",
     "compare", "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks",
-    "masking", "modes", "observe", "process", "program", "reach", "record", "reference",
+    "masking", "modes", "observe", "process", "program", "reach", "record", "reference", "refusals",
     "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating",
     "toolchain", "tracing", "twin", "undefined",
 )  # fmt: skip
