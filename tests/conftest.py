@@ -73,7 +73,7 @@ def artefacts_audited(
     from torch.export import _trace, _unlift, exported_program
     from torch.export.pt2_archive import _package
 
-    from measured import artefacts, events
+    from measured import artefacts, audit, events
 
     for owner, name in (
         (_trace, "_export"),
@@ -94,7 +94,7 @@ def artefacts_audited(
         monkeypatch.setattr(owner, name, vars(owner)[name] if is_class else getattr(owner, name))
     log = events.Log(tmp_path / "events")
     artefacts.note_functions(aot_compile, log)
-    artefacts.note_compiled_files(torch._inductor)
+    audit.note_compiled_files(torch._inductor)
     artefacts.note_exports(_trace)
     artefacts.note_modules_of_programs(_unlift, log)
     artefacts.note_packages(_package, log)

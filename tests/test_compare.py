@@ -86,6 +86,7 @@ NAN, INF = float("nan"), float("inf")
         ([INF, 1.0], [INF, 1.0], []),
         ([INF, 1.0], [-INF, 1.0], ["inf"]),
         ([3e38, 1.0], [INF, 1.0], ["inf"]),
+        ([3e38, NAN, 2.0, 1.0], [INF, 1.0, 3.0, 1.0], ["nan", "inf", "value"]),
     ],
 )
 def test_nan_and_infinity_must_stand_in_the_same_places(eager, compiled, expected):

@@ -109,25 +109,19 @@ def note_modules_of_programs(unlift: ModuleType, log: events.Log) -> None:
     _audit_calls_of_graph_modules(_audits)
 
 
-def note_compiled_files(inductor: ModuleType) -> None:
-    """Note from which module the files come that AOTInductor writes."""
-    compile_ahead = inductor.aot_compile
-
-    @functools.wraps(compile_ahead)
-    def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
-        origin = _origins.get(gm) or _Origin(gm)
-        files = compile_ahead(gm, *args, **kwargs)
-        # Compiling raises the versions of buffers that are written to.
-        state = tuple(
-            (name, weakref.ref(tensor), tensor._version)
-            for name, tensor in _state_of(origin.function).items()
-        )
-        for file in [files] if isinstance(files, str) else files:
-            if isinstance(file, str):
-                _of_compiled_files[file] = dataclasses.replace(origin, state=state)
-        return files
-
-    inductor.aot_compile = compiled
+def compile_ahead(compiler: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
+    """Let AOTInductor write its files, and note from which module they come."""
+    origin = _origins.get(gm) or _Origin(gm)
+    files = compiler(gm, *args, **kwargs)
+    # Compiling raises the versions of buffers that are written to.
+    state = tuple(
+        (name, weakref.ref(tensor), tensor._version)
+        for name, tensor in _state_of(origin.function).items()
+    )
+    for file in [files] if isinstance(files, str) else files:
+        if isinstance(file, str):
+            _of_compiled_files[file] = dataclasses.replace(origin, state=state)
+    return files
 
 
 def note_packages(package: ModuleType, log: events.Log) -> None:

@@ -6,8 +6,10 @@ The shadow itself needs torch, and is loaded when the program has loaded torch's
 from __future__ import annotations
 
 import atexit
+import functools
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from measured import benchmarks, events
 
@@ -20,7 +22,7 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
         "torch._dynamo.convert_frame": _stop_when_asked,
         "timeit": benchmarks.notice,
         "torch._dynamo.aot_compile": lambda module: _artefacts().note_functions(module, log),
-        "torch._inductor": lambda module: _artefacts().note_compiled_files(module),
+        "torch._inductor": note_compiled_files,
         "torch.export._trace": lambda module: _artefacts().note_exports(module),
         "torch.export._unlift": lambda module: _artefacts().note_modules_of_programs(module, log),
         "torch.export.pt2_archive._package": lambda module: _artefacts().note_packages(module, log),
@@ -31,6 +33,18 @@ def _artefacts() -> ModuleType:
     from measured import artefacts
 
     return artefacts
+
+
+def note_compiled_files(inductor: ModuleType) -> None:
+    """Note from which module the files come that AOTInductor writes."""
+    compiler = inductor.aot_compile
+
+    @functools.wraps(compiler)
+    def compile_ahead(*args: Any, **kwargs: Any) -> Any:
+        # Not before: Dynamo, which the artefacts need whole, may be what imports Inductor.
+        return _artefacts().compile_ahead(compiler, *args, **kwargs)
+
+    inductor.aot_compile = compile_ahead
 
 
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:

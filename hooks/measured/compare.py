@@ -520,9 +520,13 @@ def _floats(eager: torch.Tensor, compiled: torch.Tensor, path: str, reference: R
         wrong = still
     if not bool(wrong.any()):
         return report
-    report.differences.append(
-        _float_difference(eager, found, wrong, special, precise, noise, path, report.max_ulp)
-    )
+    is_nan = found.eager.isnan() != found.compiled.isnan()
+    for kind, mask in (("nan", is_nan), ("inf", special & ~is_nan), ("value", ~special)):
+        if bool((wrong & mask).any()):
+            of_kind = _float_difference(
+                kind, eager, found, wrong & mask, precise, noise, path, report.max_ulp
+            )
+            report.differences.append(of_kind)
     return report
 
 
@@ -534,25 +538,23 @@ def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def _float_difference(
+    kind: str,
     eager: torch.Tensor,
     found: _Suspects,
     wrong: torch.Tensor,
-    special: torch.Tensor,
     precise: torch.Tensor | None,
     noise: torch.Tensor | None,
     path: str,
     max_ulp: float,
 ) -> Difference:
-    """The worst element that no rule let pass, and how many there are."""
+    """The worst of the elements that no rule let pass, which are `wrong` in the same way, and how
+    many there are."""
     dtype = eager.dtype
-    in_ulp = (found.compiled - found.eager).abs() / ulp(found.eager, dtype)
-    if bool((wrong & special).any()):
-        worst = int((wrong & special).to(torch.uint8).argmax())
-        is_nan = found.eager[worst].isnan() != found.compiled[worst].isnan()
-        kind, count = ("nan" if bool(is_nan) else "inf"), int((wrong & special).sum())
-    else:
+    if kind == "value":
+        in_ulp = (found.compiled - found.eager).abs() / ulp(found.eager, dtype)
         worst = int(torch.where(wrong, in_ulp, -1.0).argmax())
-        kind, count = "value", int(wrong.sum())
+    else:
+        worst = int(wrong.to(torch.uint8).argmax())
     index = _unravelled(int(found.places[worst]), eager.shape)
     relative = (found.compiled - found.eager).abs() / found.eager.abs().clamp_min(
         torch.finfo(dtype).tiny
@@ -569,7 +571,7 @@ def _float_difference(
     return Difference(
         kind=kind,
         path=path,
-        message=_elements(count, eager.numel()),
+        message=_elements(int(wrong.sum()), eager.numel()),
         shape=str(tuple(eager.shape)),
         dtype=str(dtype),
         index=str(index),
