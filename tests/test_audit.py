@@ -567,6 +567,15 @@ def test_autocast_is_the_callers(audited):
     assert [call.verdict for call in audited()] == ["agrees"]
 
 
+def test_a_call_is_checked_while_another_thread_compiles(audited, monkeypatch):
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    compiled(torch.ones(2))
+    # What Dynamo sets while it compiles, for the whole process.
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)
+    compiled(torch.ones(2))
+    assert [call.verdict for call in audited()] == ["agrees", "agrees"]
+
+
 def test_threads_that_call_at_once_keep_their_output(audited, capfd):
     import threading
 
