@@ -24,7 +24,11 @@ UNCHECKED = {
 }
 """Program -> callable and verdict of calls that are not checked -> what the reason says."""
 
-DIFFERENCES = {"compiled_adam": {"state/value"}}
+DIFFERENCES = {
+    "compiled_adam": {"state/value"},
+    # Its codebook moves after it was looked up: pytorch#197039.
+    "vector_quantisation": {"grad/value"},
+}
 """Program -> names of the differences from eager that it truly has."""
 
 
@@ -43,7 +47,7 @@ def test_a_program_prints_the_same_under_the_audit_and_agrees(path, tmp_path, mo
     assert alone.stdout.strip()
     calls = outcome.run.calls
     assert outcome.run.status == 0, told
-    assert outcome.run.with_verdict("agrees"), told
+    assert outcome.run.checked, told
     assert {d.name for c in calls for d in c.differences} == DIFFERENCES.get(name, set()), told
     unchecked = UNCHECKED.get(name, {})
     rest = [call for call in calls if call.verdict not in ("agrees", "diverges")]

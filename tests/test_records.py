@@ -199,6 +199,13 @@ def test_cleaning_hides_the_run_s_own_folder_and_addresses_only():
     )
 
 
+def test_cleaning_hides_the_random_part_of_a_compiled_function_s_name():
+    name = b"__compiled_fn_1_02dfe652_801a_46ea_95dd_6e5872949025"
+    assert masking.clean(name + b"\n__compiled_fn_1_2\n", "/f") == (
+        "__compiled_fn_1\n__compiled_fn_1_2\n"
+    )
+
+
 def test_an_event_log_cut_short_keeps_its_whole_lines(tmp_path):
     log = events.Log(tmp_path / "log")
     log.write(events.Finished({"a": 1}))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measured import constants, evidence, machine, report, run, store, values
+from measured import constants, evidence, machine, report, run, store, values, warm
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
@@ -94,16 +94,17 @@ class Build:
         if missing and (obstacle := machine.missing()):
             self._fail("ending", missing[0][0].place, obstacle)
             return
-        for number, (snippet, key) in enumerate(missing, 1):
-            progress(f"running {number}/{len(missing)}: {snippet.name}")
-            self._records[snippet.name] = self._run(snippet, key)
+        with run.parent(len(missing)) as parent:
+            for number, (snippet, key) in enumerate(missing, 1):
+                progress(f"running {number}/{len(missing)}: {snippet.name}")
+                self._records[snippet.name] = self._run(snippet, key, parent)
 
-    def _run(self, snippet: Snippet, key: str) -> RunRecord:
+    def _run(self, snippet: Snippet, key: str, parent: warm.Parent | None) -> RunRecord:
         with run.measurement_lock():
             # Another build may have run it while this one waited.
             if found := self._store.load(key):
                 return found
-            made = run.run(snippet, key, self._cache)
+            made = run.run(snippet, key, self._cache, parent)
             self.executed += 1
             # A failure is not kept: the next build tries again.
             if not report.judge(snippet, made):
@@ -177,6 +178,7 @@ class Build:
             "declared_differences": sum(
                 bool(record and snippet.expects.diverges) for snippet, record in self.pairs
             ),
+            "audits_forked": sum(audit.forked for audit in audits),
             "audit_cost": audit_cost(self._records.values()),
             "date": max((r.date[:10] for r in self._records.values()), default=""),
         }

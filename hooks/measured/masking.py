@@ -11,6 +11,8 @@ import re
 # stand under every block, with a time stamp.
 _NO_GPU = re.compile(r"^.*No CUDA runtime is found, using CUDA_HOME=.*\n", re.MULTILINE)
 _LIBRARY = re.compile(r"""/[^\s"'(),:]*/lib/python3\.\d+/(?:site-packages/)?""")
+# Dynamo names what it compiles anew in every process.
+_UNIQUE = re.compile(r"(\b__compiled_fn_\d+)_[0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12}\b")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _OUR_FRAME = re.compile(
     r"""^[ ]*File "[^"]*\bmeasured/\w+\.py", line \d+, in .*\n(?:[ ]{4}.*\n)*""", re.MULTILINE
@@ -23,9 +25,10 @@ _NUMBER = re.compile(
 
 def clean(output: bytes, folder: str) -> str:
     """Decode, and take out what differs from run to run and means nothing: paths of this machine,
-    and addresses. Undecodable bytes and control characters become visible signs."""
+    addresses, and random parts of names. Undecodable bytes and control characters become visible
+    signs."""
     text = paths(output.decode("utf-8", errors="replace").replace("\r\n", "\n"), folder)
-    text = _ADDRESS.sub("0x…", _NO_GPU.sub("", text))
+    text = _UNIQUE.sub(r"\1", _ADDRESS.sub("0x…", _NO_GPU.sub("", text)))
     return "".join(c if c in "\n\t\x1b" or c >= " " else "\ufffd" for c in text)
 
 

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 import psutil
@@ -24,6 +26,9 @@ _ALLOWED = {
     "VIRTUAL_ENV",
 }  # fmt: skip
 _ALLOWED_PREFIXES = ("TORCH", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TRITON_")
+
+_KILL_SECONDS = 5.0
+"""What is not dead by then will not die."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -56,6 +61,28 @@ def environment(home: Path, extra: dict[str, str]) -> dict[str, str]:
     }
 
 
+class Child(Protocol):
+    """A process that has been started, with its output on a pipe, as leader of its own group."""
+
+    pid: int
+    output: int
+    """Descriptor to read from, which belongs to the runner."""
+
+    def has_ended(self) -> bool: ...
+
+    def wait(self) -> tuple[int, float, int]:
+        """Exit status, and CPU seconds and peak memory in bytes of it and what it waited for."""
+        ...
+
+    def release(self) -> None:
+        """After its end and that of its group: end what only the starter can find."""
+        ...
+
+
+Starter = Callable[[list[str], Path, dict[str, str]], Child]
+"""Arguments for Python, working folder and whole environment -> the child."""
+
+
 def run(
     arguments: list[str],
     *,
@@ -63,45 +90,83 @@ def run(
     env: dict[str, str],
     timeout_seconds: float,
     output_bytes: int,
+    starter: Starter | None = None,
 ) -> Outcome:
     """Run Python with `arguments` in `folder`. Standard output and error share one pipe, so that
     their order is the order of writing. When the child has ended, so has everything it started."""
     mark = uuid.uuid4().hex
     start = time.perf_counter()
-    child = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**env, RUN_VARIABLE: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    child = (starter or Spawned)(arguments, folder, {**env, RUN_VARIABLE: mark})
     try:
         output, stopped = _read(child, start + timeout_seconds, output_bytes)
         if stopped:
-            _kill_group(child)
-        status, usage = _wait(child)
+            _kill_group(child.pid)
+        status, cpu_seconds, peak_memory = child.wait()
     finally:
-        _kill_group(child)
+        _kill_group(child.pid)
         kill_marked(mark)
-        if child.stdout:
-            child.stdout.close()
+        child.release()
+        os.close(child.output)
     return Outcome(
         status=None if stopped else status,
         stopped=stopped,
         output=output,
         wall_seconds=time.perf_counter() - start,
-        cpu_seconds=usage[0],
-        peak_memory_bytes=usage[1],
+        cpu_seconds=cpu_seconds,
+        peak_memory_bytes=peak_memory,
     )
 
 
-def _read(child: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[bytes, str]:
+class Spawned:
+    """A new interpreter."""
+
+    def __init__(self, arguments: list[str], folder: Path, env: dict[str, str]) -> None:
+        self.output, theirs = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
+        self.pid = self._process.pid
+
+    def has_ended(self) -> bool:
+        # Without reaping it, so that the usage is still there to be asked for.
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is not None
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+    def wait(self) -> tuple[int, float, int]:
+        if not hasattr(os, "wait4") or self._process.returncode is not None:
+            return self._process.wait(), 0.0, 0
+        _, status, usage = os.wait4(self.pid, 0)
+        self._process.returncode, *used = ended(status, usage)
+        return self._process.returncode, *used
+
+    def release(self) -> None:
+        self._process.poll()
+
+
+def ended(status: int, usage: Any) -> tuple[int, float, int]:
+    """What `os.wait4` says, as `Child.wait` does."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    exit_status = os.waitstatus_to_exitcode(status)
+    return exit_status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+
+
+def _read(child: Child, deadline: float, limit: int) -> tuple[bytes, str]:
     """Read until the child ends, not until the pipe does: a stray grandchild may hold it open."""
     output = bytearray()
-    assert child.stdout is not None
-    descriptor = child.stdout.fileno()
+    descriptor = child.output
     os.set_blocking(descriptor, False)
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
@@ -109,15 +174,15 @@ def _read(child: subprocess.Popen[bytes], deadline: float, limit: int) -> tuple[
         while True:
             if time.perf_counter() > deadline:
                 return bytes(output), "timeout"
-            ended = _has_ended(child)
-            if open_pipe and selector.select(0 if ended else 0.05):
+            has_ended = child.has_ended()
+            if open_pipe and selector.select(0 if has_ended else 0.05):
                 chunk = _chunk(descriptor)
                 open_pipe = chunk != b""
                 output += chunk or b""
                 if len(output) > limit:
                     return bytes(output[:limit]), "output limit"
                 continue
-            if ended:
+            if has_ended:
                 return bytes(output), ""
             if not open_pipe:
                 time.sleep(0.02)
@@ -130,46 +195,33 @@ def _chunk(descriptor: int) -> bytes | None:
         return None
 
 
-def _has_ended(child: subprocess.Popen[bytes]) -> bool:
-    # Without reaping it, so that the usage is still there to be asked for.
-    if not hasattr(os, "waitid"):
-        return child.poll() is not None
-    try:
-        return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
+def _kill_group(leader: int) -> None:
+    with contextlib.suppress(OSError):  # It has ended.
+        if hasattr(os, "killpg"):
+            os.killpg(leader, signal.SIGKILL)
+        else:
+            os.kill(leader, signal.SIGTERM)
 
 
-def _wait(child: subprocess.Popen[bytes]) -> tuple[int, tuple[float, int]]:
-    """Exit status, and CPU seconds and peak memory in bytes of the child and what it waited for."""
-    if not hasattr(os, "wait4") or child.returncode is not None:
-        return child.wait(), (0.0, 0)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return child.returncode, (usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
+def kill_marked(mark: str, spared: int | None = None) -> None:
+    """End what left the group: whatever was started in the run carries its mark.
 
-
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    if not hasattr(os, "killpg"):
-        child.kill()
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # It has ended.
-        os.killpg(child.pid, signal.SIGKILL)
-
-
-def kill_marked(mark: str) -> None:
-    """End what left the group: whatever was started in the run carries its mark."""
-    # A process may fork between the look and the kill; one more look finds the rest.
-    for _ in range(5):
-        found = [process for process in psutil.process_iter() if _is_marked(process, mark)]
+    The process `spared` lives on.
+    """
+    # A process may fork between the look and the kill, and takes a while to die: look again.
+    deadline = time.monotonic() + _KILL_SECONDS
+    while True:
+        found = [
+            process
+            for process in psutil.process_iter()
+            if process.pid != spared and _is_marked(process, mark)
+        ]
         for process in found:
-            try:
+            with contextlib.suppress(psutil.Error):
                 process.kill()
-            except psutil.Error:
-                continue
-        if not found:
+        if not found or time.monotonic() > deadline:
             return
+        time.sleep(0.01)
 
 
 def _is_marked(process: psutil.Process, mark: str) -> bool:

@@ -262,6 +262,8 @@ class Audit(msgspec.Struct, frozen=True):
     numbers as eager does. None where nothing of the kind is declared."""
     disturbed: str
     """Empty, or how the audited run behaved differently from the observed one."""
+    forked: bool = False
+    """Whether the process had imported torch before it was born, as a child of `warm`."""
 
     @property
     def checked(self) -> int:

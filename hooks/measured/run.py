@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import filelock
 import msgspec
 
-from measured import books, events, locate, machine, masking, process, reproducer, toolchain
+from measured import books, events, locate, machine, masking, process, reproducer, toolchain, warm
 from measured.child import Job, Target
 from measured.constants import (
     FILE_BYTES,
@@ -34,7 +34,7 @@ FORKING = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Environment of a process that runs the program in forks of itself: no pool of workers each."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def measurement_lock() -> Iterator[None]:
     """One child at a time on this machine: other builds, checkouts and users wait here."""
     path = Path(tempfile.gettempdir()) / "torch-compile-measured.lock"
@@ -42,10 +42,17 @@ def measurement_lock() -> Iterator[None]:
         yield
 
 
-def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
+def parent(snippets: int) -> contextlib.AbstractContextManager[warm.Parent | None]:
+    """What is to fork the audited children of so many snippets; None where it would not pay."""
+    pays = snippets > 1 and warm.is_possible()
+    return warm.Parent(_seed()) if pays else contextlib.nullcontext()
+
+
+def run(snippet: Snippet, key: str, cache: Path, parent: warm.Parent | None = None) -> RunRecord:
     """Observe and audit one snippet, under the measurement lock.
 
-    Never raises for what the snippet does.
+    The audited child is one of `parent`, if there is one and the snippet suits it. Never raises
+    for what the snippet does.
     """
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
     with _folder() as folder:
@@ -57,7 +64,7 @@ def run(snippet: Snippet, key: str, cache: Path) -> RunRecord:
         audited = None
         if observed.ending in ("finished", "raised"):
             toolchain.clear(folder)
-            audited = _audit(snippet, folder, timeout, observed, seen, warmed)
+            audited = _audit(snippet, folder, timeout, observed, seen, warmed, parent)
     finished = _last(seen, events.Finished)
     return RunRecord(
         schema=SCHEMA,
@@ -82,20 +89,30 @@ def _audit(
     observed: Process,
     seen: list[events.Event],
     warmed: Path | None,
+    parent: warm.Parent | None,
 ) -> Audit:
     """Audit the snippet; with eager's random streams where Inductor replaced a random operation,
     unless `rng` is declared."""
 
-    def once(fallback_random: bool) -> Audit:
-        (folder / "audit.events").unlink(missing_ok=True)
-        limit = timeout * AUDIT_PATIENCE
-        audited, heard = _child(snippet, "audit", folder, limit, fallback_random)
-        return audit(audited, heard, observed, seen, fallback_random)
+    def once(fallback_random: bool, parent: warm.Parent | None = None) -> Audit:
+        audited, heard = _child(
+            snippet,
+            "audit",
+            folder,
+            timeout * AUDIT_PATIENCE,
+            fallback_random=fallback_random,
+            parent=parent,
+        )
+        made = audit(audited, heard, observed, seen, fallback_random)
+        return msgspec.structs.replace(made, forked=parent is not None)
 
     def undisturbed(fallback_random: bool) -> Audit:
-        audited = once(fallback_random)
+        # Inductor is told how to draw before it is imported.
+        suits = parent and not fallback_random and warm.suits(snippet.source) and parent.start()
+        audited = once(fallback_random, parent if suits else None)
         if audited.disturbed:
-            # A warm cache skips work that may print, such as a warning of Inductor's lowering.
+            # A warm start, or a warm cache, skips work that may print, such as a warning of
+            # Inductor's lowering.
             toolchain.prepare(folder, warmed)
             audited = once(fallback_random)
         return audited
@@ -123,13 +140,11 @@ def explain(
         toolchain.prepare(folder, warmed)
 
         def again(stage: str, seconds: float) -> list[Call] | None:
-            (folder / "audit.events").unlink(missing_ok=True)
             limit = min(timeout * AUDIT_PATIENCE, seconds)
             ended, heard = _child(snippet, "audit", folder, limit, fallback_random, stage)
             return None if ended.ending == "timeout" else calls_of(heard)
 
         def bisect(target: Target, stage: str, seconds: float) -> events.Bisected | None:
-            (folder / "bisect.events").unlink(missing_ok=True)
             ended, heard = _child(
                 snippet, "bisect", folder, seconds, fallback_random, stage, target
             )
@@ -180,7 +195,7 @@ def _declared(snippet: Snippet) -> dict[str, object]:
     return {k: v for k, v in declared.items() if v is not None and v is not False}
 
 
-@contextmanager
+@contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="measured-")).resolve()
     try:
@@ -223,18 +238,22 @@ def _child(
     fallback_random: bool = False,
     stage: str = "",
     target: Target | None = None,
+    parent: warm.Parent | None = None,
 ) -> tuple[Process, list[events.Event]]:
-    """Run the snippet once in a folder of its own below `folder`."""
+    """Run the snippet once in a folder of its own below `folder`: in a new interpreter, or in a
+    child of `parent`."""
     # The same name in both runs: Dynamo's and Inductor's cache keys hold the script's path.
     home = folder / "run"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     script = home / _file_name(snippet)
     script.write_text(snippet.source + "\n", encoding="utf-8")
+    log_path = parent.events if parent else folder / f"{mode}.events"
+    log_path.unlink(missing_ok=True)
     job = Job(
         mode=mode,
         script=str(script),
-        events=str(folder / f"{mode}.events"),
+        events=str(log_path),
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
         fallback_random=fallback_random,
@@ -248,17 +267,10 @@ def _child(
     outcome = process.run(
         ["-m", "measured.bisection" if mode == "bisect" else "measured.program"],
         folder=home,
-        env=process.environment(
-            home,
-            {
-                "MEASURED_JOB": str(job_path),
-                "PYTHONPATH": str(Path(__file__).parent / "boot"),
-                **toolchain.environment(folder),
-                **(FORKING if mode == "bisect" else {}),
-            },
-        ),
+        env={**warm.environment(home, job_path, folder), **(FORKING if mode == "bisect" else {})},
         timeout_seconds=timeout,
         output_bytes=OUTPUT_BYTES,
+        starter=parent.fork if parent else None,
     )
     log = events.read(job.events)
     ending, detail = how_it_ended(outcome, log, timeout)

@@ -20,7 +20,7 @@ _ENGINE = (
     "compare", "constants", "due", "events", "formulas", "gradients", "holders", "locate", "marks",
     "masking", "modes", "observe", "process", "program", "reach", "record", "reference", "refusals",
     "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating",
-    "toolchain", "tracing", "twin", "undefined",
+    "toolchain", "tracing", "twin", "undefined", "warm",
 )  # fmt: skip
 
 
