@@ -32,24 +32,18 @@ PLANTED = types.SimpleNamespace(faults=())
 WAYS = []
 
 
-def way(function=None, *, names=None, one_by_one=False, missed=""):
+def way(function=None, *, names=None, one_by_one=False):
     """A way to compile: calls what it compiled, and returns the result.
 
     `names`: what the audit names a fault, where that is not what FAULTS says, or None for one that
-    this way can not have; `one_by_one`: each fault alone as well; `missed`: why the audit does not
-    see the faults.
+    this way can not have; `one_by_one`: each fault alone as well.
     """
     if function is None:
-        return functools.partial(way, names=names, one_by_one=one_by_one, missed=missed)
+        return functools.partial(way, names=names, one_by_one=one_by_one)
     possible = {fault: name for fault, name in (FAULTS | (names or {})).items() if name}
     together = [(), tuple(possible)]
     for faults in together + [(fault,) for fault in possible if one_by_one]:
-        marks = []
-        if not faults:
-            marks.append(pytest.mark.nightly)
-        elif missed:
-            # Strict: the mark has to go once the audit sees the faults.
-            marks.append(pytest.mark.xfail(strict=True, reason=missed))
+        marks = [] if faults else [pytest.mark.nightly]
         name = f"{function.__name__}-{' and '.join(faults) or 'nothing'}"
         expected = {possible[fault] for fault in faults}
         WAYS.append(pytest.param(function, faults, expected, id=name, marks=marks))
@@ -569,7 +563,7 @@ class Tagged(torch.Tensor):
     """A subclass that only has another type."""
 
 
-@way(missed="the gradient of a subclass with __torch_function__ counts as one that moves")
+@way
 def subclass_with_torch_function(x, seen):
     result = torch.compile(body, backend="eager")(x.as_subclass(Tagged), seen)
     assert type(result) is Tagged
@@ -610,7 +604,7 @@ class Wrapper(torch.Tensor):
         )
 
 
-@way(missed="a write to the tensor that a wrapper holds is not seen")
+@way
 def wrapper_subclass(x, seen):
     wrapped = Wrapper(x.detach()).requires_grad_()
     result = torch.compile(body, backend="aot_eager")(wrapped, Wrapper(seen))
@@ -744,7 +738,7 @@ def compiled_autograd_of_an_eager_forward(x, _seen):
         result.backward()
 
 
-@way(missed="the hooks that watch a backward pass do not fire in one that is compiled as it runs")
+@way
 def compiled_autograd_of_a_compiled_forward(x, seen):
     result = torch.compile(body, backend="aot_eager")(x, seen)
     with enabled_compiled_autograd():
@@ -967,3 +961,36 @@ def test_a_backend_that_runs_the_graph_while_it_compiles_is_found(audited, x, se
     assert seen.item() == 2
     (call,) = audited()
     assert {difference.name for difference in call.differences} == {"argument/value"}
+
+
+def test_compiled_autograd_is_asked_for_what_it_is_asked_for_without_the_audit(tmp_path):
+    from measured import inside
+
+    def seen_by_the_compiler():
+        graphs = []
+
+        def backend(graph, _inputs):
+            graphs.append(
+                [
+                    (node.op, getattr(node.target, "__name__", node.target))
+                    for node in graph.graph.nodes
+                ]
+            )
+            return graph
+
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(5, 5), torch.nn.ReLU(), torch.nn.Dropout())
+        compiled = torch.compile(model, backend="aot_eager")
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend=backend)):
+            for _ in range(3):
+                compiled(torch.ones(2, 5)).relu().sum().backward()
+        grads = [parameter.grad.tolist() for parameter in model.parameters()]
+        torch._dynamo.reset()
+        return graphs, grads, torch.rand(1).item()
+
+    without = seen_by_the_compiler()
+    with inside.audited(tmp_path / "events") as calls:
+        assert seen_by_the_compiler() == without
+        verdicts = [(call.callable, call.verdict, call.detail) for call in calls()]
+    assert ("Sequential", "agrees", "") in verdicts
+    assert {verdict for _, verdict, _ in verdicts} == {"agrees"}

@@ -50,9 +50,10 @@ def note_compiled_files(inductor: ModuleType) -> None:
 def _shadow(eval_frame: ModuleType, log: events.Log) -> None:
     import torch
 
-    from measured import auditor, due, refusals, shadow
+    from measured import ahead, auditor, due, refusals, shadow
 
     shadow.shadow_what_dynamo_returns(eval_frame, log)
+    ahead.look_ahead(torch.autograd)
     for owner in (torch.nn.Module, torch.optim.Optimizer):
         due.notice_loads(owner)
     atexit.register(auditor.tell_total, log)

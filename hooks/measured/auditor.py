@@ -260,6 +260,8 @@ class Auditor:
             parts.update(sight.held(original, args, kwargs, before.reached))
 
         def judge(flow: Flow) -> tuple[compare.Report, str]:
+            if flow.obstacle:
+                raise NotComparable(f"its gradients were not compared: {flow.obstacle}")
             after = Snapshot(before.reached, before)
             changed = _changed(parts, sight.held(original, args, kwargs, before.reached))
             # Eager's graph saved tensors as eager left them, with their versions.
@@ -298,7 +300,7 @@ class Auditor:
                 except Exception as error:
                     self._tell(number, "audit failed", detail=f"gradients: {_describe(error)}")
 
-        gradients.watch(shared, eager.program_inputs, started, done)
+        gradients.Watch(shared, eager.program_inputs, started, done)
 
     def _tell(
         self,

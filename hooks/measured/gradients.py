@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -42,6 +42,8 @@ class Flow:
     """Inputs whose gradient the pass was asked for."""
     ambiguous: set[str] = dataclasses.field(default_factory=set)
     """Inputs that another call sends to by the same node, such as a cast that autocast cached."""
+    obstacle: str = ""
+    """Why the gradients can not be compared, where they can not."""
 
 
 def entries(result: Any, reached: Reach, histories: dict[int, Any]) -> dict[str, Entry]:
@@ -71,7 +73,9 @@ def edges_of(tensors: dict[str, torch.Tensor]) -> dict[Edge, str]:
         return edges
     for path, tensor in tensors.items():
         if tensor.requires_grad and not tensor.is_inference() and not tensor.is_sparse:
-            edge = torch.autograd.graph.get_gradient_edge(tensor)
+            # A subclass may put a node of its own in between.
+            with torch._C.DisableTorchFunctionSubclass():
+                edge = torch.autograd.graph.get_gradient_edge(tensor)
             edges.setdefault((edge.node, edge.output_nr), path)
     return edges
 
@@ -89,7 +93,7 @@ class _Crossing(NamedTuple):
 def _crossings(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> list[_Crossing]:
     found: list[_Crossing] = []
     inner = {entry.edge: path for path, entry in outputs.items()}
-    for node in _nodes(outputs, inputs):
+    for node in _below((entry.edge[0] for entry in outputs.values()), inputs):
         for index, edge in enumerate(node.next_functions):
             if edge in inputs:
                 found.append(_Crossing(node, index, inputs[edge], True))
@@ -98,9 +102,9 @@ def _crossings(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> list[_Cros
     return found
 
 
-def _nodes(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> Iterator[Node]:
-    """Every node of the graph between the outputs of a call and its inputs."""
-    pending = [entry.edge[0] for entry in outputs.values()]
+def _below(roots: Iterable[Node], inputs: Container[Edge]) -> Iterator[Node]:
+    """Every node of the graph from the outputs of a call to its inputs."""
+    pending = list(roots)
     seen: set[Node] = set()
     while pending:
         node = pending.pop()
@@ -111,45 +115,74 @@ def _nodes(outputs: dict[str, Entry], inputs: dict[Edge, str]) -> Iterator[Node]
         pending.extend(edge[0] for edge in node.next_functions if edge not in inputs)
 
 
-def watch(
-    outputs: dict[str, Entry],
-    inputs: dict[Edge, str],
-    started: Callable[[], None],
-    done: Callable[[Flow], None],
-) -> None:
-    """Call `started()` when the first backward pass enters by `outputs`, `done(flow)` after it."""
-    flow = Flow()
-    handles: list[Any] = []
-    asked: dict[str, bool | None] = {}
-    waiting = False
+class Watch:
+    """Calls `started()` when the first backward pass enters a call by `outputs`, and `done(flow)`
+    after it."""
 
-    def finish() -> None:
-        for handle in handles:
+    def __init__(
+        self,
+        outputs: dict[str, Entry],
+        inputs: dict[Edge, str],
+        started: Callable[[], None],
+        done: Callable[[Flow], None],
+    ) -> None:
+        # It must not hold an output's node, whose hook holds it: no collector would see that ring.
+        self.inputs = inputs
+        self.is_over = False
+        self.is_told = False
+        """Whether somebody else says when the pass is over, and not the engine."""
+        self._started = started
+        self._done = done
+        self._flow = Flow()
+        self._asked: dict[str, bool | None] = {}
+        self._is_waiting = False
+        self._handles: list[Any] = []
+        for path, entry in outputs.items():
+            node, number = entry.edge
+            self._handles.append(node.register_prehook(self._on_arrival(path, number)))
+            node.metadata.setdefault(_WATCHES, []).append(self)
+        self._handles += _listen(_crossings(outputs, inputs), self._flow)
+
+    def finish(self, obstacle: str = "") -> None:
+        """The pass is over: look at it, and at no other. `obstacle` is why it can not be."""
+        for handle in self._handles:
             handle.remove()
+        self.is_over = True
+        self._flow.obstacle = obstacle
         # Where the engine can not say, what was sent tells.
-        flow.asked = {
-            path for path, yes in asked.items() if yes or (yes is None and path in flow.sent)
+        self._flow.asked = {
+            path
+            for path, yes in self._asked.items()
+            if yes or (yes is None and path in self._flow.sent)
         }
-        done(flow)
+        self._done(self._flow)
 
-    def on_arrival(path: str, number: int) -> Callable[[Any], None]:
+    def _on_arrival(self, path: str, number: int) -> Callable[[Any], None]:
+        flow = self._flow
+
         def hook(grads: tuple[torch.Tensor | None, ...]) -> None:
-            nonlocal waiting
-            if not waiting:
-                waiting = True
-                asked.update((path, _is_asked(node)) for (node, _), path in inputs.items())
-                torch.autograd.Variable._execution_engine.queue_callback(finish)
-                started()
+            if not self._is_waiting:
+                self._is_waiting = True
+                self._asked = {to: _is_asked(node) for (node, _), to in self.inputs.items()}
+                if not self.is_told:
+                    torch.autograd.Variable._execution_engine.queue_callback(self.finish)
+                self._started()
             if (grad := grads[number]) is not None and path not in flow.arrived:
                 inner = flow.inner.get(path)
                 flow.arrived[path] = (grad if inner is None else grad - inner).detach().clone()
 
         return hook
 
-    for path, entry in outputs.items():
-        node, number = entry.edge
-        handles.append(node.register_prehook(on_arrival(path, number)))
-    handles += _listen(_crossings(outputs, inputs), flow)
+
+_WATCHES = "calls that are entered by this node, and watched"
+
+
+def watches(roots: Iterable[Node]) -> list[Watch]:
+    """Those that a backward pass from these nodes can enter."""
+    found: dict[Watch, None] = {}
+    for node in _below(roots, {}):
+        found |= dict.fromkeys(node.metadata.get(_WATCHES, ()))
+    return [watch for watch in found if not watch.is_over]
 
 
 def _is_asked(node: Node) -> bool | None:
@@ -195,7 +228,8 @@ def of_twin(
     Raises `NotComparable` where eager refuses to be asked for the gradients of some tensors only.
     """
     flow = Flow(arrived=arrived)
-    if any(node.name() == "CheckpointFunctionBackward" for node in _nodes(outputs, inputs)):
+    roots = [entry.edge[0] for entry in outputs.values()]
+    if any(node.name() == "CheckpointFunctionBackward" for node in _below(roots, inputs)):
         raise NotComparable(
             "its gradients were not compared: a checkpoint with use_reentrant=True adds them to "
             ".grad by a backward pass of its own"
@@ -203,14 +237,14 @@ def of_twin(
     crossings = _crossings(outputs, inputs)
     met = {path for _, _, path, is_input in crossings if is_input}
     edges = [edge for edge, path in inputs.items() if path in met]
-    roots = [path for path in arrived if path in outputs]
-    if not edges or not roots:
+    entered = [path for path in arrived if path in outputs]
+    if not edges or not entered:
         return flow
     with _listening(crossings, flow), torch.enable_grad():
         torch.autograd.grad(
-            [torch.autograd.graph.GradientEdge(*outputs[path].edge) for path in roots],
+            [torch.autograd.graph.GradientEdge(*outputs[path].edge) for path in entered],
             [torch.autograd.graph.GradientEdge(*edge) for edge in edges],
-            grad_outputs=[arrived[path].to(outputs[path].dtype) for path in roots],
+            grad_outputs=[arrived[path].to(outputs[path].dtype) for path in entered],
             allow_unused=True,
             retain_graph=True,
         )

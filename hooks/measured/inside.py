@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch._dynamo import convert_frame, eval_frame, output_graph
 
-from measured import benchmarks, due, events, shadow
+from measured import ahead, benchmarks, due, events, shadow
 from measured.record import Call
 from measured.run import merge_gradients
 
@@ -19,6 +19,7 @@ _REPLACED = (
     (output_graph.OutputGraph, "call_user_compiler"),
     (convert_frame.CatchErrorsWrapper, "__call__"),
     (timeit.Timer, "timeit"),
+    (torch.autograd, "_engine_run_backward"),
     (torch.nn.Module, "load_state_dict"),
     (torch.optim.Optimizer, "load_state_dict"),
 )
@@ -38,6 +39,7 @@ def audited(log: Path) -> Iterator[Callable[[], list[Call]]]:
         shadow.count_entries(output_graph)
         shadow.stop_when_compiler_is_asked(convert_frame)
         benchmarks.notice(timeit)
+        ahead.look_ahead(torch.autograd)
         for owner in (torch.nn.Module, torch.optim.Optimizer):
             due.notice_loads(owner)
 

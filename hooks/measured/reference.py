@@ -22,15 +22,12 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import (
-    TorchDispatchMode,
-    _disable_current_modes,
-    is_traceable_wrapper_subclass,
-)
+from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_map, tree_map_only
 
 from measured import formulas, resampling
 from measured.constants import WIDE_UNITS
+from measured.dispatch import PlainMode
 
 _FORGET_AFTER_BYTES = 1 << 26
 
@@ -43,7 +40,7 @@ _LOW = (torch.float32, torch.float16, torch.bfloat16)
 _WIDE = (torch.float32, torch.float64)
 
 
-class Float64Shadow(TorchDispatchMode):
+class Float64Shadow(PlainMode):
     """While active, `shadow(tensor)` gives the float64 version of what the program computed."""
 
     def __init__(self) -> None:
@@ -51,14 +48,7 @@ class Float64Shadow(TorchDispatchMode):
         self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
         self._bytes_made = 0
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Shadows of inputs are taken before the operation: it may write to them.
         shadow_args, shadow_kwargs = tree_map(self._lift, (args, kwargs))
         result = func(*args, **kwargs)
@@ -145,7 +135,7 @@ _WRITES_UNSAID = {"native_batch_norm": (3, 4), "cudnn_batch_norm": (3, 4)}
 """Arguments that an operation writes to although its schema does not say so: running statistics."""
 
 
-class Jitter(TorchDispatchMode):
+class Jitter(PlainMode):
     """While active, floats move where an operation rounds.
 
     A third of them is multiplied by 1 + eps or 1 - eps, which moves by one unit in the last place
@@ -160,14 +150,7 @@ class Jitter(TorchDispatchMode):
         self._random = random.Random(seed)
         self._units = 1
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         written: list[torch.Tensor] = []
         tree_map_only(torch.Tensor, written.append, _written(func, args, kwargs))
         if _rounds_nothing(func, args, kwargs) or (not written and _is_view(func)):

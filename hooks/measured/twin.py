@@ -164,9 +164,13 @@ def stand_ins(reached: Reach, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             return tensor
         path, _ = reached.tensors[id(tensor)]
         if path not in copies:
-            with torch.enable_grad():
+            # A subclass that wraps what its operations return would make no leaf of it.
+            with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
                 leaves[path] = tensor.detach().requires_grad_()
-                copies[path] = leaves[path].clone()
+                copy = leaves[path].clone()
+                copies[path] = (
+                    copy if type(copy) is type(tensor) else copy.as_subclass(type(tensor))
+                )
             originals[id(copies[path])] = tensor
             histories[id(copies[path])] = copies[path].grad_fn
         return copies[path]

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
+
+from measured.dispatch import PlainMode
 
 aten = torch.ops.aten
 
 
-class Undefined(TorchDispatchMode):
+class Undefined(PlainMode):
     """While active, new memory holds noise, and the first of several writes to an element wins."""
 
     def __init__(self, side: int) -> None:
@@ -26,14 +27,7 @@ class Undefined(TorchDispatchMode):
         self._side = side
         self._generator = torch.Generator().manual_seed(side)
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         packet = func.overloadpacket
         if packet in _UNWRITTEN:
             result = func(*args, **kwargs)
