@@ -1,4 +1,4 @@
-"""Cases that somebody else wrote down, for any torch: `pytest tests/test_cases.py --cases FOLDER`.
+"""Cases that somebody else wrote down, for any torch: `pytest tests/test_cases.py --cases=FOLDER`.
 
 The folder holds programs in `diverging`, `innocent` and `policy`, and `expected.json`: for each of
 the diverging ones, the kinds of difference by version of torch.
