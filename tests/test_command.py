@@ -417,7 +417,6 @@ SLEEPS = """
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     child = subprocess.Popen(sleeper, start_new_session=True)
     open("pid", "w").write(str(child.pid))
-    print("ready", flush=True)
 """
 
 
@@ -452,7 +451,8 @@ def test_what_the_script_leaves_running_is_ended(tmp_path):
 )
 def test_ctrl_c_and_termination_end_the_script(tmp_path, end, handles, code):
     caught = "except KeyboardInterrupt: print('saved')" if handles else "finally: pass"
-    program = write(tmp_path, f"{SLEEPS}\n    try: child.wait()\n    {caught}")
+    waits = "print('ready', flush=True); child.wait()"
+    program = write(tmp_path, f"{SLEEPS}\n    try: {waits}\n    {caught}")
     child = subprocess.Popen(
         [sys.executable, "-m", "measured", "audit", program],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

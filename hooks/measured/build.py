@@ -99,7 +99,7 @@ class Build:
                 progress(f"running {number}/{len(missing)}: {snippet.name}")
                 self._records[snippet.name] = self._run(snippet, key, parent)
 
-    def _run(self, snippet: Snippet, key: str, parent: warm.Parent | None) -> RunRecord:
+    def _run(self, snippet: Snippet, key: str, parent: warm.Parent | None = None) -> RunRecord:
         with run.measurement_lock():
             # Another build may have run it while this one waited.
             if found := self._store.load(key):
