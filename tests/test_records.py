@@ -206,6 +206,13 @@ def test_cleaning_hides_the_random_part_of_a_compiled_function_s_name():
     )
 
 
+def test_a_reason_to_compile_again_names_the_snippet_s_file_alone():
+    reason = 'n == 0  # return x  # measured-1/run/a.py:2 in f\n  File "/tmp/measured-1/run/a.py"'
+    assert masking.lasting(f"{reason} (id=0x7f4ff0963350)", "/tmp/measured-1/run") == (
+        'n == 0  # return x  # a.py:2 in f\n  File "a.py" (id=0x…)'
+    )
+
+
 def test_an_event_log_cut_short_keeps_its_whole_lines(tmp_path):
     log = events.Log(tmp_path / "log")
     log.write(events.Finished({"a": 1}))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from measured import events
-from measured.masking import paths
+from measured.masking import lasting, paths
 from measured.record import Books, Break, Compile, Timing
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_.*_at_(\d+)$")
@@ -45,7 +45,7 @@ def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
         line=event.line,
         graph_ops=event.graph_ops,
         backward=event.backward,
-        recompile_reason=event.recompile_reason and paths(event.recompile_reason, folder),
+        recompile_reason=event.recompile_reason and lasting(event.recompile_reason, folder),
         failure=event.failure,
         total_seconds=event.entire_us / 1e6,
         # Dynamo's counters nest: each phase's own share is what the next one leaves of it.
@@ -72,6 +72,6 @@ def _breaks(compiled: list[events.Compiled], broke: list[events.Broke], folder: 
         if event.failure == "Unsupported" and not event.failure_reason.startswith(_LIMIT):
             reasons.setdefault((event.failure_file, event.failure_line), event.failure_reason)
     return sorted(
-        Break(paths(file, folder), line, paths(reason, folder))
+        Break(paths(file, folder), line, lasting(reason, folder))
         for (file, line), reason in reasons.items()
     )

@@ -27,9 +27,18 @@ def clean(output: bytes, folder: str) -> str:
     """Decode, and take out what differs from run to run and means nothing: paths of this machine,
     addresses, and random parts of names. Undecodable bytes and control characters become visible
     signs."""
-    text = paths(output.decode("utf-8", errors="replace").replace("\r\n", "\n"), folder)
-    text = _UNIQUE.sub(r"\1", _ADDRESS.sub("0x…", _NO_GPU.sub("", text)))
+    text = output.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    text = lasting(_NO_GPU.sub("", text), folder)
     return "".join(c if c in "\n\t\x1b" or c >= " " else "\ufffd" for c in text)
+
+
+def lasting(text: str, folder: str) -> str:
+    """The text without paths of this machine, addresses, and random parts of names.
+
+    >>> lasting("<f at 0x7f00deadbeef> in /tmp/m-1/run/a.py", "/tmp/m-1/run")
+    '<f at 0x…> in a.py'
+    """
+    return _UNIQUE.sub(r"\1", _ADDRESS.sub("0x…", paths(text, folder)))
 
 
 def paths(text: str, folder: str) -> str:
@@ -38,7 +47,11 @@ def paths(text: str, folder: str) -> str:
     >>> paths('File "/tmp/m/a.py" /opt/v/lib/python3.11/site-packages/torch/nn/x.py', "/tmp/m")
     'File "a.py" torch/nn/x.py'
     """
-    return _LIBRARY.sub("", text.replace(folder + "/", "").replace(folder, "."))
+    # Of a file's path, Dynamo's guards name the last three parts.
+    short = "/".join(folder.split("/")[-2:])
+    for start in (f"{folder}/", f"{short}/"):
+        text = text.replace(start, "")
+    return _LIBRARY.sub("", text.replace(folder, "."))
 
 
 def masked(output: str) -> str:
