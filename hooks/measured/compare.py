@@ -443,7 +443,7 @@ class _Suspects:
     """Their values, float64."""
 
 
-CHUNK = 1 << 22
+CHUNK = 1 << 18
 """Elements compared at once: the comparison of a large tensor must not need several times its
 memory in float64."""
 
