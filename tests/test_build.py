@@ -8,7 +8,7 @@ import pytest
 from measured import machine
 from measured.build import Build
 from measured.pages import Page
-from measured.record import SCHEMA, Audit, Books, Call, Difference, Process, RunRecord
+from measured.record import SCHEMA, Audit, Books, Call, Conditions, Difference, Process, RunRecord
 from measured.report import judge, text, verdict
 from measured.snippets import Expectations, Place, Snippet
 
@@ -17,7 +17,7 @@ def a_record() -> RunRecord:
     process = Process("finished", "", 1.0, 0.5, 1 << 20, "hi\n")
     return RunRecord(
         SCHEMA, "key", "a/b", "print()", {}, "2026-01-01T00:00:00+00:00", machine.describe(),
-        process, Books([], []), {}, [], None,
+        process, 1, Conditions(0.0, 0.0, 0.0, 0, None), Books([], []), None, {}, [], [], None,
     )  # fmt: skip
 
 

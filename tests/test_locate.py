@@ -18,6 +18,7 @@ from measured.record import (
     Audit,
     Books,
     Call,
+    Conditions,
     Difference,
     Origin,
     Process,
@@ -42,7 +43,7 @@ def record_of(*calls: Call) -> RunRecord:
     audit = Audit(process, list(calls), len(calls), False, None, "")
     return RunRecord(
         SCHEMA, "key", "a/b", "", {}, "2026-01-01T00:00:00+00:00", machine.describe(),
-        process, Books([], []), {}, [], audit,
+        process, 1, Conditions(0.0, 0.0, 0.0, 0, None), Books([], []), None, {}, [], [], audit,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -28,12 +29,19 @@ def books(log: Iterable[events.Event], folder: str) -> Books:
 
 
 def timings(log: Iterable[events.Event]) -> list[Timing]:
-    """The benchmark measurements, in the order they were made."""
-    return [
-        Timing(event.label, event.threads, event.calls_per_sample, event.samples_seconds)
-        for event in log
-        if isinstance(event, events.Timed)
-    ]
+    """The benchmark measurements by what was measured, in the order they were begun.
+
+    Measurements taken in turns (eager, compiled, eager, compiled) become one series for each.
+    """
+    series: dict[tuple[object, ...], tuple[list[float], list[int]]] = {}
+    turn = itertools.count()
+    for event in log:
+        if isinstance(event, events.Timed):
+            key = event.label, event.case, event.side, event.threads, event.calls_per_sample
+            samples, turns = series.setdefault((event.pid, *key), ([], []))
+            samples += event.samples_seconds
+            turns += itertools.islice(turn, len(event.samples_seconds))
+    return [Timing(*key[1:], samples, turns) for key, (samples, turns) in series.items()]
 
 
 def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
@@ -52,7 +60,8 @@ def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
         dynamo_seconds=max(event.entire_us - event.backend_us, 0) / 1e6,
         aot_autograd_seconds=max(event.backend_us - event.inductor_us, 0) / 1e6,
         inductor_seconds=max(event.inductor_us - event.cpp_us, 0) / 1e6,
-        cpp_seconds=event.cpp_us / 1e6,
+        cpp_seconds=max(event.cpp_us - event.toolchain_us, 0) / 1e6,
+        toolchain_seconds=event.toolchain_us / 1e6,
         cache_hits=event.cache_hits,
         cache_misses=event.cache_misses,
     )

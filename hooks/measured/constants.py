@@ -62,6 +62,18 @@ MARKING_SHARE = 0.2
 AUDIT_SECONDS = 60.0
 """Time that shadowing may take per callable before only the first call of a kind is checked."""
 
+SPREAD_LIMIT = 0.10
+"""Inter-quartile range over median beyond which a time counts as disturbed."""
+
+DRIFT_LIMIT = 0.05
+"""Difference of the medians of its two halves, over the median, beyond which it does."""
+
+FEW_SAMPLES = 8
+"""Fewer samples say nothing of a spread."""
+
+ATTEMPTS = 3
+"""How often a snippet is observed, at most, while its times are disturbed."""
+
 TIMEOUT_SECONDS = 120.0
 """Default limit on one child."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from measured.record import Call
+from measured.record import Call, Figure
 
 
 class Compiled(msgspec.Struct, tag=True, frozen=True):
@@ -35,6 +35,7 @@ class Compiled(msgspec.Struct, tag=True, frozen=True):
     backend_us: int
     inductor_us: int
     cpp_us: int
+    toolchain_us: int
     cache_hits: int
     cache_misses: int
 
@@ -50,7 +51,10 @@ class Broke(msgspec.Struct, tag=True, frozen=True):
 class Timed(msgspec.Struct, tag=True, frozen=True):
     """A `torch.utils.benchmark` measurement was made."""
 
+    pid: int
     label: str
+    case: str
+    side: str
     threads: int
     calls_per_sample: int
     samples_seconds: list[float]
@@ -91,6 +95,12 @@ class Bisected(msgspec.Struct, tag=True, frozen=True):
     """Why there is no culprit."""
 
 
+class Drawn(msgspec.Struct, tag=True, frozen=True):
+    """A matplotlib figure was left open at the end."""
+
+    figure: Figure
+
+
 class Finished(msgspec.Struct, tag=True, frozen=True):
     """The snippet reached its last line."""
 
@@ -119,6 +129,7 @@ Event = (
     | Counted
     | DiedOfRefusal
     | Bisected
+    | Drawn
     | Finished
     | Raised
     | Exited

@@ -78,6 +78,7 @@ def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
         backend_us=backward_us or metrics.aot_autograd_cumulative_compile_time_us or 0,
         inductor_us=inductor_us,
         cpp_us=min(cpp_us, inductor_us),
+        toolchain_us=0,
         cache_hits=sum(getattr(metrics, name.format("hit")) or 0 for name in cache),
         cache_misses=sum(getattr(metrics, name.format("miss")) or 0 for name in cache),
     )
@@ -125,8 +126,10 @@ def listen_to_timings(common: ModuleType, log: events.Log) -> None:
         spec = self.task_spec
         log.write(
             events.Timed(
-                label=" ".join(filter(None, (spec.label, spec.sub_label, spec.description)))
-                or spec.stmt,
+                pid=os.getpid(),
+                label=spec.label or spec.stmt,
+                case=spec.sub_label or "",
+                side=spec.description or "",
                 threads=spec.num_threads,
                 calls_per_sample=self.number_per_run,
                 samples_seconds=list(self.times),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-SCHEMA = 3
+SCHEMA = 4
 """Raised whenever a record of the old shape could be misread as one of the new."""
 
 
@@ -58,6 +58,10 @@ class Compile(msgspec.Struct, frozen=True):
     aot_autograd_seconds: float
     inductor_seconds: float
     cpp_seconds: float
+    """The C++ compiler's, for kernels."""
+    toolchain_seconds: float
+    """What belongs to the machine and not to a model: trying instruction sets, and precompiling
+    torch's headers. 0 where both were done before."""
     cache_hits: int
     """FX-graph and AOTAutograd cache entries that were found on disk."""
     cache_misses: int
@@ -72,12 +76,27 @@ class Break(msgspec.Struct, frozen=True, order=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """One `torch.utils.benchmark` measurement, whole. Times in seconds per call."""
+    """What `torch.utils.benchmark` measured of one statement, whole. Times in seconds per call.
+
+    Measurements of the same name, taken one after another or in turns with others, are one series.
+    """
 
     label: str
+    """What is timed: the `label` of its `Timer`, or the statement."""
+    case: str
+    """On what: the `sub_label`, such as "65536 floats"; may be empty."""
+    side: str
+    """In which way: the `description`, such as "eager" or "compiled"; may be empty."""
     threads: int
     calls_per_sample: int
     samples_seconds: list[float]
+    turns: list[int]
+    """For each sample, how many samples the run had taken before it, of any series."""
+
+    @property
+    def name(self) -> str:
+        """What to call it, in one line."""
+        return " ".join(filter(None, (self.label, self.case, self.side)))
 
     @property
     def n(self) -> int:
@@ -95,6 +114,39 @@ class Timing(msgspec.Struct, frozen=True):
     def iqr(self) -> float:
         """Inter-quartile range, seconds."""
         return quantile(self.samples_seconds, 0.75) - quantile(self.samples_seconds, 0.25)
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """What the machine did while the observed child ran. Explains a disturbance; decides none."""
+
+    load: float
+    """Average number of runnable processes in the minute before."""
+    others_share: float
+    """Share of the processors' time that other processes took, 0 to 1."""
+    stolen_share: float
+    """Share of the processors' time that the hypervisor gave to other machines, 0 to 1."""
+    involuntary_switches: int
+    """How often the child had to leave a processor."""
+    clock_mhz: float | None
+    """Mean clock of the processors at the end, where the system tells."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line, or one row of bars, of a figure."""
+
+    label: str
+    x: list[float | str]
+    y: list[float]
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A figure that the snippet drew with matplotlib."""
+
+    svg: str
+    title: str
+    x_label: str
+    y_label: str
+    lines: list[Line]
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -305,8 +357,18 @@ class Books(msgspec.Struct, frozen=True):
         return sum(c.total_seconds for c in self.compiles)
 
     def phase_seconds(self, phase: str) -> float:
-        """Seconds of one phase over all compiles: dynamo, aot_autograd, inductor or cpp."""
+        """Seconds of one of PHASES over all compiles."""
         return sum(getattr(c, f"{phase}_seconds") for c in self.compiles)
+
+
+PHASES = {
+    "dynamo": "Dynamo",
+    "aot_autograd": "AOTAutograd",
+    "inductor": "Inductor",
+    "cpp": "C++",
+    "toolchain": "toolchain",
+}
+"""Phases of a compile, which do not overlap -> what a reader calls them."""
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -322,10 +384,17 @@ class RunRecord(msgspec.Struct, frozen=True):
     """When the observed run started, ISO 8601, UTC."""
     machine: Machine
     observed: Process
+    attempts: int
+    """How often it was observed; this is the least disturbed run of them."""
+    conditions: Conditions
     books: Books
+    warm: Books | None
+    """The books of a further run, in a new process that found the disk cache of the first. None
+    where the fence does not ask for it."""
     values: dict[str, Any]
     """Module-level plain values at the end of the snippet."""
     timings: list[Timing]
+    figures: list[Figure]
     audit: Audit | None
     """None where the observed run gave nothing to audit."""
 

@@ -12,16 +12,9 @@ from markupsafe import Markup
 from measured import constants, evidence, templating, values
 from measured.build import Build
 from measured.pages import LANGUAGES
-from measured.record import Call, RunRecord
+from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
 from measured.snippets import Snippet
-
-_PHASES = (
-    ("Dynamo", "dynamo"),
-    ("AOTAutograd", "aot_autograd"),
-    ("Inductor", "inductor"),
-    ("C++", "cpp"),
-)
 
 _RULES = {
     "equal": "equal bit by bit",
@@ -162,7 +155,7 @@ def _facts(record: RunRecord) -> dict[str, Any]:
             if c.recompile_reason and c.failure is None
         ],
         "timings": [
-            f"{t.label}: median {values.seconds(t.median)}, min {values.seconds(t.minimum)}, "
+            f"{t.name}: median {values.seconds(t.median)}, min {values.seconds(t.minimum)}, "
             f"IQR {values.seconds(t.iqr)}, n {t.n}, threads {t.threads}"
             for t in record.timings
         ],
@@ -189,5 +182,5 @@ def _phases(record: RunRecord) -> list[tuple[str, str, float, float]]:
             seconds := record.books.phase_seconds(name),
             100 * seconds / total if total else 0.0,
         )
-        for label, name in _PHASES
+        for name, label in PHASES.items()
     ]

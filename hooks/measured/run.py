@@ -23,7 +23,7 @@ from measured.constants import (
     REPRODUCER_SECONDS,
     TIMEOUT_SECONDS,
 )
-from measured.record import RULES, SCHEMA, Audit, Call, Origin, Process, RunRecord
+from measured.record import RULES, SCHEMA, Audit, Call, Conditions, Origin, Process, RunRecord
 from measured.snippets import SEED_VARIABLE, Snippet
 
 AUDIT_PATIENCE = 4.0
@@ -75,9 +75,13 @@ def run(snippet: Snippet, key: str, cache: Path, parent: warm.Parent | None = No
         date=date,
         machine=machine.describe(),
         observed=observed,
+        attempts=1,
+        conditions=Conditions(0.0, 0.0, 0.0, 0, None),
         books=books.books(seen, str(folder / "run")),
+        warm=None,
         values=finished.values if finished else {},
         timings=books.timings(seen),
+        figures=[event.figure for event in seen if isinstance(event, events.Drawn)],
         audit=audited,
     )
 
