@@ -45,6 +45,21 @@ def timings(log: Iterable[events.Event]) -> list[Timing]:
 
 
 def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
+    # Dynamo's counters nest: each phase's own share is what the next one leaves of it.
+    own_us = {
+        "dynamo": event.entire_us - event.backend_us,
+        "aot_autograd": event.backend_us - event.inductor_us,
+        "inductor": event.inductor_us - event.cpp_us,
+        "cpp": event.cpp_us,
+    }
+    # The toolchain is prepared where it is first needed: in code generation, or, for the key of a
+    # cache entry, before it.
+    left = event.toolchain_us
+    for phase in ("inductor", "aot_autograd", "dynamo"):
+        taken = min(left, max(own_us[phase], 0))
+        own_us[phase] -= taken
+        left -= taken
+    own_us["toolchain"] = event.toolchain_us - left
     return Compile(
         process=process,
         compile_id=event.compile_id,
@@ -56,14 +71,9 @@ def _compile(event: events.Compiled, process: int, folder: str) -> Compile:
         recompile_reason=event.recompile_reason and lasting(event.recompile_reason, folder),
         failure=event.failure,
         total_seconds=event.entire_us / 1e6,
-        # Dynamo's counters nest: each phase's own share is what the next one leaves of it.
-        dynamo_seconds=max(event.entire_us - event.backend_us, 0) / 1e6,
-        aot_autograd_seconds=max(event.backend_us - event.inductor_us, 0) / 1e6,
-        inductor_seconds=max(event.inductor_us - event.cpp_us, 0) / 1e6,
-        cpp_seconds=max(event.cpp_us - event.toolchain_us, 0) / 1e6,
-        toolchain_seconds=event.toolchain_us / 1e6,
         cache_hits=event.cache_hits,
         cache_misses=event.cache_misses,
+        **{f"{phase}_seconds": max(own, 0) / 1e6 for phase, own in own_us.items()},
     )
 
 

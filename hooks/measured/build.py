@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measured import constants, evidence, machine, report, run, store, values, warm
+from measured import constants, evidence, machine, report, run, schedule, store, values
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
@@ -94,22 +94,22 @@ class Build:
         if missing and (obstacle := machine.missing()):
             self._fail("ending", missing[0][0].place, obstacle)
             return
-        with run.parent(len(missing)) as parent:
-            for number, (snippet, key) in enumerate(missing, 1):
-                progress(f"running {number}/{len(missing)}: {snippet.name}")
-                self._records[snippet.name] = self._run(snippet, key, parent)
+        schedule.execute(
+            missing,
+            cache=self._cache,
+            load=self._store.load,
+            keep=self._keep,
+            tell=lambda step: progress(f"{step.doing} {step.number}/{step.of}: {step.name}"),
+        )
 
-    def _run(self, snippet: Snippet, key: str, parent: warm.Parent | None = None) -> RunRecord:
-        with run.measurement_lock():
-            # Another build may have run it while this one waited.
-            if found := self._store.load(key):
-                return found
-            made = run.run(snippet, key, self._cache, parent)
+    def _keep(self, snippet: Snippet, made: RunRecord, executed: bool) -> None:
+        if executed:
             self.executed += 1
             # A failure is not kept: the next build tries again.
             if not report.judge(snippet, made):
                 self._store.save(made)
-            return run.explain(snippet, made, report.undeclared(snippet, made), self._cache)
+            made = run.explain(snippet, made, report.undeclared(snippet, made), self._cache)
+        self._records[snippet.name] = made
 
     def _keys(self) -> dict[str, tuple[Snippet, str]]:
         fingerprint = machine.fingerprint(machine.describe())

@@ -71,6 +71,9 @@ DRIFT_LIMIT = 0.05
 FEW_SAMPLES = 8
 """Fewer samples say nothing of a spread."""
 
+BUSY_SHARE = 0.10
+"""Share of the processors' time that others may take while a snippet is observed."""
+
 ATTEMPTS = 3
 """How often a snippet is observed, at most, while its times are disturbed."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from measured.constants import DRIFT_LIMIT, FEW_SAMPLES, SPREAD_LIMIT
-from measured.record import RunRecord, Timing
+from measured.comparisons import comparisons
+from measured.constants import BUSY_SHARE, DRIFT_LIMIT, FEW_SAMPLES, SPREAD_LIMIT
+from measured.record import Conditions, RunRecord, Timing
 
 
 def spread(timing: Timing) -> float:
@@ -35,3 +36,38 @@ def excess(timing: Timing) -> float:
 def noisy(record: RunRecord) -> list[Timing]:
     """The series of a run that were disturbed."""
     return [timing for timing in record.timings if excess(timing) > 1]
+
+
+def reasons(record: RunRecord) -> list[str]:
+    """Why the times of a run are not to be trusted, a line each; none if they are.
+
+    A time that was taken once has no spread to judge it by. There, the machine's counters are all
+    there is: a run that had not the machine to itself is told, whatever its series look like.
+    """
+    return [
+        *(_disturbed(timing) for timing in noisy(record)),
+        *(
+            f"{comparison.name} was not timed in turns"
+            for comparison in comparisons(record.timings)
+            if not comparison.in_turns
+        ),
+        *_busy(record.conditions),
+    ]
+
+
+def _disturbed(timing: Timing) -> str:
+    if spread(timing) / SPREAD_LIMIT >= drift(timing) / DRIFT_LIMIT:
+        return f"{timing.name}: IQR is {spread(timing):.0%} of the median"
+    return f"{timing.name}: the medians of its two halves are {drift(timing):.0%} apart"
+
+
+def _busy(conditions: Conditions) -> list[str]:
+    shares = {
+        "other processes": conditions.others_share,
+        "the hypervisor": conditions.stolen_share,
+    }
+    return [
+        f"{taker} took {share:.0%} of the processors' time"
+        for taker, share in shares.items()
+        if share > BUSY_SHARE
+    ]

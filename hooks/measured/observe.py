@@ -7,9 +7,11 @@ nothing. Nothing is replaced on a path that a timed call takes.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -22,9 +24,49 @@ def hooks(log: events.Log) -> dict[str, Callable[[ModuleType], None]]:
     return {
         "torch._dynamo.utils": lambda module: listen_to_compiles(module, log),
         "torch._dynamo.output_graph": lambda module: listen_to_breaks(module, log),
+        "torch._inductor.cpu_vec_isa": lambda module: _time_toolchain(module.VecISA, "check_build"),
+        "torch._inductor.codecache": lambda module: _time_toolchain(module, "_precompile_header"),
         "torch._inductor.fx_passes.replace_random": lambda module: listen_to_draws(module, log),
         "torch.utils.benchmark.utils.common": lambda module: listen_to_timings(module, log),
     }
+
+
+class _Toolchain:
+    """Seconds that this process spent on what belongs to the machine and not to a model."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.seconds = 0.0
+        self.cpp_seconds = 0.0
+        """What of it the C++ compiler took, which Dynamo's metrics count among all it took."""
+
+
+_toolchain = _Toolchain()
+
+
+def _time_toolchain(owner: Any, name: str) -> None:
+    """Take the time of a function that prepares the toolchain. No call of compiled code enters
+    it."""
+    prepare = getattr(owner, name)
+
+    @functools.wraps(prepare)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        from torch._dynamo import utils
+
+        start, cpp = time.perf_counter(), _cpp_seconds(utils)
+        try:
+            return prepare(*args, **kwargs)
+        finally:
+            with _toolchain.lock:
+                _toolchain.seconds += time.perf_counter() - start
+                _toolchain.cpp_seconds += _cpp_seconds(utils) - cpp
+
+    setattr(owner, name, timed)
+
+
+def _cpp_seconds(utils: ModuleType) -> float:
+    """What the C++ compiler has taken so far, by Dynamo's metrics."""
+    return sum(utils.compilation_time_metrics.get("compile_file", ()))
 
 
 def listen_to_compiles(utils: ModuleType, log: events.Log) -> None:
@@ -34,21 +76,25 @@ def listen_to_compiles(utils: ModuleType, log: events.Log) -> None:
     enter = context.__enter__
     before = threading.local()
 
-    def cpp_seconds() -> float:
-        return sum(utils.compilation_time_metrics.get("compile_file", ()))
+    def so_far() -> tuple[float, float]:
+        """Seconds of the toolchain, and of the C++ compiler outside of it."""
+        return _toolchain.seconds, _cpp_seconds(utils) - _toolchain.cpp_seconds
 
     def enter_and_note(self: Any) -> Any:
-        # C++ that is compiled outside of a compile, such as a probe, is none of its time.
+        # What is compiled outside of a compile, such as a probe, is none of its time.
         if not self.in_progress():
-            before.cpp_seconds = cpp_seconds()
+            before.seconds = so_far()
         return enter(self)
 
     def record_and_tell(*args: Any, **kwargs: Any) -> None:
         record(*args, **kwargs)
         metrics = utils.get_compilation_metrics()
         if metrics and not metrics[-1].is_runtime:
-            elapsed = max(cpp_seconds() - getattr(before, "cpp_seconds", 0.0), 0.0)
-            log.write(compiled(metrics[-1], cpp_us=round(elapsed * 1e6)))
+            start = getattr(before, "seconds", (0.0, 0.0))
+            toolchain, cpp = (
+                max(now - then, 0.0) for now, then in zip(so_far(), start, strict=True)
+            )
+            log.write(compiled(metrics[-1], round(cpp * 1e6), round(toolchain * 1e6)))
 
     context.__enter__ = enter_and_note
     utils.record_compilation_metrics = record_and_tell
@@ -56,7 +102,7 @@ def listen_to_compiles(utils: ModuleType, log: events.Log) -> None:
     utils.get_metrics_context()._on_exit = record_and_tell
 
 
-def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
+def compiled(metrics: Any, cpp_us: int, toolchain_us: int) -> events.Compiled:
     """One `CompilationMetrics` as an event."""
     backward_us = metrics.backward_cumulative_compile_time_us or 0
     inductor_us = metrics.inductor_cumulative_compile_time_us or 0
@@ -78,7 +124,7 @@ def compiled(metrics: Any, cpp_us: int) -> events.Compiled:
         backend_us=backward_us or metrics.aot_autograd_cumulative_compile_time_us or 0,
         inductor_us=inductor_us,
         cpp_us=min(cpp_us, inductor_us),
-        toolchain_us=0,
+        toolchain_us=toolchain_us,
         cache_hits=sum(getattr(metrics, name.format("hit")) or 0 for name in cache),
         cache_misses=sum(getattr(metrics, name.format("miss")) or 0 for name in cache),
     )

@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -31,6 +32,25 @@ _KILL_SECONDS = 5.0
 """What is not dead by then will not die."""
 
 
+stopping = threading.Event()
+"""Set it to end every child of this process, in all threads: each `run` then raises
+`Stopped`."""
+
+
+class Stopped(BaseException):
+    """The build is being ended: no result of a child counts any more."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a child used, with the children that it waited for."""
+
+    cpu_seconds: float = 0.0
+    """User and system time."""
+    peak_memory_bytes: int = 0
+    involuntary_switches: int = 0
+    """How often it had to leave a processor."""
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """How a child went, before anyone reads its events."""
 
@@ -40,8 +60,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """Empty, or why the runner ended it: timeout, output limit."""
     output: bytes
     wall_seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
+    usage: Usage
 
 
 def environment(home: Path, extra: dict[str, str]) -> dict[str, str]:
@@ -70,8 +89,8 @@ class Child(Protocol):
 
     def has_ended(self) -> bool: ...
 
-    def wait(self) -> tuple[int, float, int]:
-        """Exit status, and CPU seconds and peak memory in bytes of it and what it waited for."""
+    def wait(self) -> tuple[int, Usage]:
+        """Exit status, and what it used."""
         ...
 
     def release(self) -> None:
@@ -93,7 +112,11 @@ def run(
     starter: Starter | None = None,
 ) -> Outcome:
     """Run Python with `arguments` in `folder`. Standard output and error share one pipe, so that
-    their order is the order of writing. When the child has ended, so has everything it started."""
+    their order is the order of writing. When the child has ended, so has everything it started.
+
+    Raises `Stopped` if the build is being ended."""
+    if stopping.is_set():
+        raise Stopped
     mark = uuid.uuid4().hex
     start = time.perf_counter()
     child = (starter or Spawned)(arguments, folder, {**env, RUN_VARIABLE: mark})
@@ -101,7 +124,7 @@ def run(
         output, stopped = _read(child, start + timeout_seconds, output_bytes)
         if stopped:
             _kill_group(child.pid)
-        status, cpu_seconds, peak_memory = child.wait()
+        status, usage = child.wait()
     finally:
         _kill_group(child.pid)
         kill_marked(mark)
@@ -112,8 +135,7 @@ def run(
         stopped=stopped,
         output=output,
         wall_seconds=time.perf_counter() - start,
-        cpu_seconds=cpu_seconds,
-        peak_memory_bytes=peak_memory,
+        usage=usage,
     )
 
 
@@ -145,22 +167,22 @@ class Spawned:
         except ChildProcessError:
             return True
 
-    def wait(self) -> tuple[int, float, int]:
+    def wait(self) -> tuple[int, Usage]:
         if not hasattr(os, "wait4") or self._process.returncode is not None:
-            return self._process.wait(), 0.0, 0
+            return self._process.wait(), Usage()
         _, status, usage = os.wait4(self.pid, 0)
-        self._process.returncode, *used = ended(status, usage)
-        return self._process.returncode, *used
+        self._process.returncode, used = ended(status, usage)
+        return self._process.returncode, used
 
     def release(self) -> None:
         self._process.poll()
 
 
-def ended(status: int, usage: Any) -> tuple[int, float, int]:
+def ended(status: int, usage: Any) -> tuple[int, Usage]:
     """What `os.wait4` says, as `Child.wait` does."""
     unit = 1 if sys.platform == "darwin" else 1024
-    exit_status = os.waitstatus_to_exitcode(status)
-    return exit_status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+    used = Usage(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, usage.ru_nivcsw)
+    return os.waitstatus_to_exitcode(status), used
 
 
 def _read(child: Child, deadline: float, limit: int) -> tuple[bytes, str]:
@@ -172,6 +194,8 @@ def _read(child: Child, deadline: float, limit: int) -> tuple[bytes, str]:
         selector.register(descriptor, selectors.EVENT_READ)
         open_pipe = True
         while True:
+            if stopping.is_set():
+                raise Stopped
             if time.perf_counter() > deadline:
                 return bytes(output), "timeout"
             has_ended = child.has_ended()

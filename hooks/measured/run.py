@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import os
-import shutil
-import signal
+import dataclasses
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,84 +11,111 @@ from pathlib import Path
 import filelock
 import msgspec
 
-from measured import books, events, locate, machine, masking, process, reproducer, toolchain, warm
-from measured.child import Job, Target
-from measured.constants import (
-    FILE_BYTES,
-    MEMORY_BYTES,
-    OUTPUT_BYTES,
-    REPRODUCER_SECONDS,
-    TIMEOUT_SECONDS,
+from measured import (
+    books,
+    children,
+    events,
+    locate,
+    machine,
+    masking,
+    measure,
+    process,
+    reproducer,
+    toolchain,
+    warm,
 )
-from measured.record import RULES, SCHEMA, Audit, Call, Conditions, Origin, Process, RunRecord
-from measured.snippets import SEED_VARIABLE, Snippet
+from measured.child import Target
+from measured.constants import OUTPUT_BYTES, REPRODUCER_SECONDS, TIMEOUT_SECONDS
+from measured.record import RULES, SCHEMA, Audit, Books, Call, Origin, Process, RunRecord
+from measured.snippets import Snippet
 
 AUDIT_PATIENCE = 4.0
 """How many times the observed limit the audited child may take: it runs checked calls twice."""
 
 
-FORKING = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
-"""Environment of a process that runs the program in forks of itself: no pool of workers each."""
-
-
 @contextlib.contextmanager
 def measurement_lock() -> Iterator[None]:
-    """One child at a time on this machine: other builds, checkouts and users wait here."""
+    """One build measures, or audits, at a time on this machine: other builds, checkouts and users
+    wait here."""
     path = Path(tempfile.gettempdir()) / "torch-compile-measured.lock"
     with filelock.FileLock(path, mode=0o666):
         yield
 
 
-def parent(snippets: int) -> contextlib.AbstractContextManager[warm.Parent | None]:
-    """What is to fork the audited children of so many snippets; None where it would not pay."""
-    pays = snippets > 1 and warm.is_possible()
-    return warm.Parent(_seed()) if pays else contextlib.nullcontext()
+@dataclasses.dataclass(frozen=True)
+class Begun:
+    """A snippet that has been observed and waits to be audited."""
+
+    snippet: Snippet
+    key: str
+    folder: Path
+    """Where its children run; its Inductor cache holds what the observed one compiled."""
+    warmed: Path | None
+    """What an unused cache is a copy of."""
+    observed: measure.Observed
+    warm: Books | None
+
+    def finish(self, parent: warm.Parent | None = None) -> RunRecord:
+        """Audit it: in a child of `parent`, if there is one and the snippet suits it.
+
+        Beside other audits, never beside a measurement.
+        """
+        observed, snippet = self.observed, self.snippet
+        audited = None
+        if observed.process.ending in ("finished", "raised"):
+            toolchain.clear(self.folder)
+            audited = _audit(snippet, self.folder, observed, self.warmed, parent)
+        finished = children.last(observed.events, events.Finished)
+        return RunRecord(
+            schema=SCHEMA,
+            key=self.key,
+            snippet=snippet.name,
+            source=snippet.source,
+            options={name: str(value) for name, value in _declared(snippet).items()},
+            date=observed.date,
+            machine=machine.describe(),
+            observed=observed.process,
+            attempts=observed.attempts,
+            conditions=observed.conditions,
+            books=books.books(observed.events, str(self.folder / "run")),
+            warm=self.warm,
+            values=finished.values if finished else {},
+            timings=observed.timings,
+            figures=[e.figure for e in observed.events if isinstance(e, events.Drawn)],
+            audit=audited,
+        )
+
+
+@contextlib.contextmanager
+def begin(snippet: Snippet, key: str, cache: Path) -> Iterator[Begun]:
+    """Observe one snippet, with nothing beside it. Never raises for what the snippet does."""
+    with children.temporary_folder() as folder:
+        toolchain.write_bytecode(children.import_all)
+        warmed = None if snippet.expects.fresh else _warmed(cache)
+        observed = measure.observe(snippet, folder, _timeout(snippet), warmed)
+        again = snippet.expects.warm and observed.process.ending in ("finished", "raised")
+        warm_books = measure.observe_warm(snippet, folder, _timeout(snippet)) if again else None
+        yield Begun(snippet, key, folder, warmed, observed, warm_books)
 
 
 def run(snippet: Snippet, key: str, cache: Path, parent: warm.Parent | None = None) -> RunRecord:
-    """Observe and audit one snippet, under the measurement lock.
+    """Observe and audit one snippet, under the measurement lock."""
+    with begin(snippet, key, cache) as begun:
+        return begun.finish(parent)
 
-    The audited child is one of `parent`, if there is one and the snippet suits it. Never raises
-    for what the snippet does.
-    """
-    timeout = snippet.expects.timeout or TIMEOUT_SECONDS
-    with _folder() as folder:
-        toolchain.write_bytecode(_import)
-        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
-        toolchain.prepare(folder, warmed)
-        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        observed, seen = _child(snippet, "observe", folder, timeout)
-        audited = None
-        if observed.ending in ("finished", "raised"):
-            toolchain.clear(folder)
-            audited = _audit(snippet, folder, timeout, observed, seen, warmed, parent)
-    finished = _last(seen, events.Finished)
-    return RunRecord(
-        schema=SCHEMA,
-        key=key,
-        snippet=snippet.name,
-        source=snippet.source,
-        options={name: str(value) for name, value in _declared(snippet).items()},
-        date=date,
-        machine=machine.describe(),
-        observed=observed,
-        attempts=1,
-        conditions=Conditions(0.0, 0.0, 0.0, 0, None),
-        books=books.books(seen, str(folder / "run")),
-        warm=None,
-        values=finished.values if finished else {},
-        timings=books.timings(seen),
-        figures=[event.figure for event in seen if isinstance(event, events.Drawn)],
-        audit=audited,
-    )
+
+def _timeout(snippet: Snippet) -> float:
+    return snippet.expects.timeout or TIMEOUT_SECONDS
+
+
+def _warmed(cache: Path) -> Path | None:
+    return toolchain.warm(cache / "toolchain", children.probe)
 
 
 def _audit(
     snippet: Snippet,
     folder: Path,
-    timeout: float,
-    observed: Process,
-    seen: list[events.Event],
+    observed: measure.Observed,
     warmed: Path | None,
     parent: warm.Parent | None,
 ) -> Audit:
@@ -99,15 +123,15 @@ def _audit(
     unless `rng` is declared."""
 
     def once(fallback_random: bool, parent: warm.Parent | None = None) -> Audit:
-        audited, heard = _child(
+        audited, heard, _ = children.run(
             snippet,
             "audit",
             folder,
-            timeout * AUDIT_PATIENCE,
+            _timeout(snippet) * AUDIT_PATIENCE,
             fallback_random=fallback_random,
             parent=parent,
         )
-        made = audit(audited, heard, observed, seen, fallback_random)
+        made = audit(audited, heard, observed.process, observed.events, fallback_random)
         return msgspec.structs.replace(made, forked=parent is not None)
 
     def undisturbed(fallback_random: bool) -> Audit:
@@ -122,7 +146,7 @@ def _audit(
         return audited
 
     if "rng" not in (snippet.expects.diverges or ()):
-        return undisturbed(_last(seen, events.Drew) is not None)
+        return undisturbed(children.last(observed.events, events.Drew) is not None)
     without = undisturbed(False)
     agrees = {"agrees"} == {call.verdict for call in once(True).calls}
     return msgspec.structs.replace(without, only_random=agrees)
@@ -137,25 +161,24 @@ def explain(
     """
     if record.audit is None or not found:
         return record
-    timeout = snippet.expects.timeout or TIMEOUT_SECONDS
+    timeout = _timeout(snippet)
     fallback_random = record.audit.fallback_random
-    with _folder() as folder:
-        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
-        toolchain.prepare(folder, warmed)
+    with children.temporary_folder() as folder:
+        toolchain.prepare(folder, None if snippet.expects.fresh else _warmed(cache))
 
         def again(stage: str, seconds: float) -> list[Call] | None:
             limit = min(timeout * AUDIT_PATIENCE, seconds)
-            ended, heard = _child(snippet, "audit", folder, limit, fallback_random, stage)
+            ended, heard, _ = children.run(snippet, "audit", folder, limit, fallback_random, stage)
             return None if ended.ending == "timeout" else calls_of(heard)
 
         def bisect(target: Target, stage: str, seconds: float) -> events.Bisected | None:
-            ended, heard = _child(
+            ended, heard, _ = children.run(
                 snippet, "bisect", folder, seconds, fallback_random, stage, target
             )
             if ended.ending == "timeout":
                 return None
             failed = events.Bisected("", f"the bisection failed: {ended.output[-200:]}")
-            return _last(heard, events.Bisected) or failed
+            return children.last(heard, events.Bisected) or failed
 
         origins = locate.locate(found, again, bisect)
         for call, difference in found:
@@ -163,12 +186,12 @@ def explain(
             path = cache / "reproducers" / reproducer.file_name(snippet.name, target, difference)
             text = reproducer.write(
                 snippet.source,
-                _file_name(snippet),
+                children.file_name(snippet),
                 call,
                 difference,
                 origin=origins[target],
                 fallback_random=fallback_random,
-                seed=_seed(),
+                seed=children.seed_of_build(),
             )
             environment = process.environment(folder, toolchain.environment(folder))
             origins[target] = written(path, text, origins[target], folder, environment)
@@ -197,129 +220,6 @@ def _declared(snippet: Snippet) -> dict[str, object]:
     declared = msgspec.structs.asdict(snippet.expects)
     # Not `in (None, False)`: a declared 0 is equal to False.
     return {k: v for k, v in declared.items() if v is not None and v is not False}
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="measured-")).resolve()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _import(program: str) -> None:
-    with _folder() as folder:
-        _probe(program, folder)
-
-
-def _probe(program: str, folder: Path) -> bool:
-    """Run a program of the toolchain's in `folder`. Returns whether it succeeded."""
-    toolchain.prepare(folder, None)
-    outcome = process.run(
-        ["-c", program],
-        folder=folder,
-        env=process.environment(folder, toolchain.environment(folder)),
-        timeout_seconds=10 * TIMEOUT_SECONDS,
-        output_bytes=OUTPUT_BYTES,
-    )
-    return outcome.status == 0
-
-
-def _file_name(snippet: Snippet) -> str:
-    return f"{snippet.name.rsplit('/', 1)[-1].replace('#', '_')}.py"
-
-
-def _seed() -> int:
-    return int(os.environ.get(SEED_VARIABLE, "0"))
-
-
-def _child(
-    snippet: Snippet,
-    mode: str,
-    folder: Path,
-    timeout: float,
-    fallback_random: bool = False,
-    stage: str = "",
-    target: Target | None = None,
-    parent: warm.Parent | None = None,
-) -> tuple[Process, list[events.Event]]:
-    """Run the snippet once in a folder of its own below `folder`: in a new interpreter, or in a
-    child of `parent`."""
-    # The same name in both runs: Dynamo's and Inductor's cache keys hold the script's path.
-    home = folder / "run"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir()
-    script = home / _file_name(snippet)
-    script.write_text(snippet.source + "\n", encoding="utf-8")
-    log_path = parent.events if parent else folder / f"{mode}.events"
-    log_path.unlink(missing_ok=True)
-    job = Job(
-        mode=mode,
-        script=str(script),
-        events=str(log_path),
-        memory_bytes=MEMORY_BYTES,
-        file_bytes=FILE_BYTES,
-        fallback_random=fallback_random,
-        seed=_seed(),
-        lower_anew=mode == "bisect",
-        stage=stage,
-        target=target,
-    )
-    job_path = folder / f"{mode}.job"
-    job_path.write_bytes(msgspec.json.encode(job))
-    outcome = process.run(
-        ["-m", "measured.bisection" if mode == "bisect" else "measured.program"],
-        folder=home,
-        env={**warm.environment(home, job_path, folder), **(FORKING if mode == "bisect" else {})},
-        timeout_seconds=timeout,
-        output_bytes=OUTPUT_BYTES,
-        starter=parent.fork if parent else None,
-    )
-    log = events.read(job.events)
-    ending, detail = how_it_ended(outcome, log, timeout)
-    return (
-        Process(
-            ending=ending,
-            detail=detail,
-            wall_seconds=outcome.wall_seconds,
-            cpu_seconds=outcome.cpu_seconds,
-            peak_memory_bytes=outcome.peak_memory_bytes,
-            output=masking.clean(outcome.output, str(home)),
-        ),
-        log,
-    )
-
-
-def how_it_ended(
-    outcome: process.Outcome, log: list[events.Event], timeout: float
-) -> tuple[str, str]:
-    """Ending and detail of a child: `record.ENDINGS`."""
-    if outcome.stopped == "timeout":
-        return "timeout", f"still running after {timeout:g} s"
-    if outcome.stopped == "output limit":
-        return "output limit", f"printed more than {OUTPUT_BYTES >> 20} MiB"
-    status = outcome.status or 0
-    if status < 0:
-        return "signal", _signal_name(-status)
-    if raised := _last(log, events.Raised):
-        return "raised", raised.exception
-    if _last(log, events.Finished) and status == 0:
-        return "finished", ""
-    if exited := _last(log, events.Exited):
-        return "ended early", f"sys.exit({exited.status}) before its last line"
-    return "ended early", f"left with status {status} before its last line"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _last(log: Iterable[events.Event], kind: type) -> events.Event | None:
-    return next((event for event in reversed(list(log)) if isinstance(event, kind)), None)
 
 
 def audit(

@@ -22,8 +22,9 @@ import msgspec
 
 from measured import events, locate, machine, process, report, reproducer
 from measured.child import Job, Target
+from measured.children import FORKING
 from measured.record import RULES, Call, Origin
-from measured.run import FORKING, calls_of, written
+from measured.run import calls_of, written
 
 AGREES, DIVERGES, FAILED, NO_VERDICT = 0, 1, 2, 3
 USAGE, BROKEN, TIMEOUT, INTERRUPTED = 64, 70, 124, 130

@@ -51,6 +51,8 @@ class Expectations(msgspec.Struct, frozen=True):
     """Device without which the snippet is not run: cuda."""
     fresh: bool = False
     """Start with an empty Inductor cache: not even the toolchain probes are done."""
+    warm: bool = False
+    """Observe it once more, in a new process that finds the disk cache of the first."""
 
     @property
     def issue_url(self) -> str | None:
@@ -135,6 +137,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "timeout": _limit,
     "needs": _one_of(cuda="cuda"),
     "fresh": _one_of(yes=True, no=False),
+    "warm": _one_of(yes=True, no=False),
 }
 
 
@@ -210,7 +213,8 @@ def content_key(
         SCHEMA,
         snippet.name,
         snippet.source,
-        (expects.timeout, expects.needs, expects.fresh, "rng" in (expects.diverges or ())),
+        (expects.timeout, expects.needs, expects.fresh, expects.warm),
+        "rng" in (expects.diverges or ()),
         machine,
         engine,
         torch_environment,

@@ -26,10 +26,14 @@ import msgspec
 
 from measured import machine, process, toolchain
 from measured.child import Job
-from measured.process import RUN_VARIABLE
+from measured.process import RUN_VARIABLE, Usage
 
 _READ_AT_IMPORT = re.compile(r"environ|getenv|putenv|num_threads|num_interop_threads|sys\.modules")
 """What a program says that may have had its effect while torch was imported."""
+
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Environment of a child that is not timed: its threads wait without keeping the processor from
+the children beside it."""
 
 _PATIENCE_SECONDS = 300.0
 """For the imports."""
@@ -47,8 +51,7 @@ class _Forked(msgspec.Struct, frozen=True):
 
 class _Ended(msgspec.Struct, frozen=True):
     status: int
-    cpu_seconds: float
-    peak_memory_bytes: int
+    usage: Usage
 
 
 def is_possible() -> bool:
@@ -112,6 +115,7 @@ class Parent:
                     cwd=self._folder,
                     env={
                         **environment(self._folder, path, self._folder),
+                        **PATIENT,
                         RUN_VARIABLE: self._mark,
                     },
                     stdin=subprocess.DEVNULL,
@@ -157,12 +161,12 @@ class _Child:
     def has_ended(self) -> bool:
         return bool(select.select([self._control], [], [], 0)[0])
 
-    def wait(self) -> tuple[int, float, int]:
+    def wait(self) -> tuple[int, Usage]:
         try:
             ended = msgspec.json.decode(self._control.recv(_MESSAGE_BYTES), type=_Ended)
         except (OSError, msgspec.DecodeError):  # The parent is gone, and nobody saw how it ended.
-            return -signal.SIGKILL, 0.0, 0
-        return ended.status, ended.cpu_seconds, ended.peak_memory_bytes
+            return -signal.SIGKILL, Usage()
+        return ended.status, ended.usage
 
     def release(self) -> None:
         # What a forked process forks again has no environment of its own to carry a mark.
