@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from measured import bisection, events, locate, machine, report, reproducer, run, script, stages
+from measured import (
+    bisection,
+    children,
+    events,
+    locate,
+    machine,
+    report,
+    reproducer,
+    run,
+    script,
+    stages,
+)
 from measured.build import Build
 from measured.record import (
     SCHEMA,
@@ -159,9 +170,10 @@ def test_only_what_nobody_declared_is_looked_for():
 def test_a_green_build_runs_nothing_more(tmp_path, monkeypatch):
     snippet = Snippet("a/b", "", Place("p.md", 1), Expectations(graphs=0), {})
     made = record_of(call())
-    monkeypatch.setattr(run, "run", lambda *_: made)
-    monkeypatch.setattr(run, "_child", lambda *_, **__: pytest.fail("ran a child"))
-    assert Build(tmp_path)._run(snippet, "key") is made
+    monkeypatch.setattr(children, "run", lambda *_, **__: pytest.fail("ran a child"))
+    build = Build(tmp_path)
+    build._keep(snippet, made, executed=True)
+    assert build.record(snippet) is made
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from measured import process, run
+from measured import children, process, run
 from measured.snippets import Expectations, Place, Snippet
 
 
@@ -107,8 +107,8 @@ def test_no_token_of_the_environment_reaches_it(tmp_path, monkeypatch):
 
 def test_usage_is_measured(tmp_path):
     outcome = child("x = bytearray(200 << 20); sum(range(2_000_000))", tmp_path)
-    assert outcome.peak_memory_bytes > 200 << 20
-    assert outcome.cpu_seconds > 0
+    assert outcome.usage.peak_memory_bytes > 200 << 20
+    assert outcome.usage.cpu_seconds > 0
     assert outcome.wall_seconds > 0
 
 
@@ -189,7 +189,7 @@ def test_a_snippet_runs_as_main_in_a_folder_of_its_own(tmp_path):
 
 
 def test_memory_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "MEMORY_BYTES", 1 << 30)
+    monkeypatch.setattr(children, "MEMORY_BYTES", 1 << 30)
     assert observe("x = bytearray(2 << 30)", tmp_path).observed.detail == "MemoryError"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from measured import run, toolchain, warm
+from measured import children, run, toolchain, warm
 from measured.record import Process, RunRecord
 from measured.snippets import Expectations, Place, Snippet
 
@@ -58,7 +58,7 @@ def forked(source: str, folder: Path, parent: warm.Parent, timeout: float = 30.0
     """The audited child alone."""
     snippet = Snippet("part/name", textwrap.dedent(source), Place("p.md", 1), Expectations(), {})
     toolchain.prepare(folder, None)
-    return run._child(snippet, "audit", folder, timeout, parent=parent)[0]
+    return children.run(snippet, "audit", folder, timeout, parent=parent)[0]
 
 
 def test_a_forked_child_says_what_a_new_interpreter_says(parent, tmp_path):
@@ -175,11 +175,3 @@ def test_it_needs_no_runner_to_end():
     parent._control.close()
     assert parent._process.wait(30) == 0
     parent.__exit__()
-
-
-def test_one_snippet_is_not_worth_it(monkeypatch):
-    with run.parent(1) as parent:
-        assert parent is None
-    monkeypatch.setattr(warm, "is_possible", lambda: False)
-    with run.parent(2) as parent:
-        assert parent is None

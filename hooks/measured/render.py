@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Any
+from typing import Any, NamedTuple
 
 import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import constants, evidence, templating, values
+from measured import constants, evidence, noise, templating, values
 from measured.build import Build
+from measured.comparisons import Comparison, comparisons
 from measured.pages import LANGUAGES
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
@@ -142,7 +143,9 @@ def _facts(record: RunRecord) -> dict[str, Any]:
     """Lines of the receipt that need more than a look-up."""
     books = record.books
     return {
-        "phases": _phases(record),
+        "starts": _starts(record),
+        "graphs": _graphs(record),
+        "noise": noise.reasons(record),
         "unchecked": _unchecked(record.audit.calls if record.audit else []),
         "differences": [
             "; ".join([found.headline, *found.details])
@@ -159,7 +162,14 @@ def _facts(record: RunRecord) -> dict[str, Any]:
             f"IQR {values.seconds(t.iqr)}, n {t.n}, threads {t.threads}"
             for t in record.timings
         ],
+        "comparisons": [_compared(found) for found in comparisons(record.timings)],
     }
+
+
+def _compared(found: Comparison) -> str:
+    low, high = map(values.times, found.quartiles)
+    spread = f", half of {len(found.ratios)} rounds between {low} and {high}"
+    return f"{found.name} {values.times(found.median)}{spread if found.in_turns else ''}"
 
 
 def _unchecked(calls: list[Call]) -> list[tuple[str, str, str, list[int]]]:
@@ -172,15 +182,58 @@ def _unchecked(calls: list[Call]) -> list[tuple[str, str, str, list[int]]]:
     return [(*key[2:], numbers) for key, numbers in groups.items()]
 
 
-def _phases(record: RunRecord) -> list[tuple[str, str, float, float]]:
-    """(label, name, seconds, share in percent) of each compile phase."""
-    total = record.books.compile_seconds
+class _Phase(NamedTuple):
+    name: str
+    label: str
+    seconds: float
+    share: float
+    """Percent of the longest start."""
+
+
+class _Start(NamedTuple):
+    """The compiles of one process."""
+
+    name: str
+    seconds: float
+    phases: list[_Phase]
+    compiles: int
+    hits: int
+    misses: int
+
+
+def _starts(record: RunRecord) -> list[_Start]:
+    """The cold start, and the warm one where it was measured."""
+    kept = {"cold": record.books, "warm": record.warm}
+    longest = max((books.compile_seconds for books in kept.values() if books), default=0.0)
     return [
-        (
-            label,
+        _Start(
             name,
-            seconds := record.books.phase_seconds(name),
-            100 * seconds / total if total else 0.0,
+            books.compile_seconds,
+            [
+                _Phase(phase, label, seconds, 100 * seconds / longest if longest else 0.0)
+                for phase, label in PHASES.items()
+                if (seconds := books.phase_seconds(phase)) or phase != "toolchain"
+            ],
+            len(books.compiles),
+            sum(each.cache_hits for each in books.compiles),
+            sum(each.cache_misses for each in books.compiles),
         )
-        for name, label in PHASES.items()
+        for name, books in kept.items()
+        if books and books.compiles
+    ]
+
+
+def _graphs(record: RunRecord) -> list[str]:
+    """A line for each compile, where there are several."""
+    if len(record.books.compiles) < 2:
+        return []
+    return [
+        f"{each.compile_id} {each.function}{' (backward)' if each.backward else ''}: "
+        + ", ".join(
+            f"{label} {values.seconds(seconds)}"
+            for phase, label in PHASES.items()
+            if (seconds := getattr(each, f"{phase}_seconds"))
+        )
+        + f"; disk cache {each.cache_hits} hits, {each.cache_misses} misses"
+        for each in record.books.compiles
     ]

@@ -58,7 +58,7 @@ def execute(
     `tell` are called in this thread. When an exception ends this, such as an interrupt, so does
     every child.
     """
-    beside = max(1, min(_MOST_AUDITS, machine.describe().cores, len(jobs)))
+    beside = max(1, min(_MOST_AUDITS, _cores(), len(jobs)))
     numbered, size = list(enumerate(jobs, 1)), _BATCH * beside
     with contextlib.ExitStack() as stack:
         parents = _parents(stack, beside if len(jobs) > 1 else 0)
@@ -66,6 +66,10 @@ def execute(
             with run.measurement_lock():
                 batch = numbered[start : start + size]
                 _run(batch, len(jobs), beside, parents, cache, load, keep, tell)
+
+
+def _cores() -> int:
+    return machine.describe().cores
 
 
 def _run(

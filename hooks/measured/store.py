@@ -17,11 +17,11 @@ from measured.record import RunRecord
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
     "again", "ahead", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize",
-    "child", "children", "compare", "constants", "dispatch", "due", "events", "formulas",
-    "gradients", "holders", "locate", "marks", "masking", "measure", "modes", "noise", "observe",
-    "process", "program", "reach", "record", "reference", "refusals", "reproducer", "resampling",
-    "run", "shadow", "sight", "snapshot", "stages", "templating", "toolchain", "tracing", "twin",
-    "undefined", "warm",
+    "child", "children", "compare", "comparisons", "constants", "dispatch", "due", "events",
+    "formulas", "gradients", "holders", "locate", "marks", "masking", "measure", "modes", "noise",
+    "observe", "process", "program", "reach", "record", "reference", "refusals", "reproducer",
+    "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating", "toolchain",
+    "tracing", "twin", "undefined", "warm",
 )  # fmt: skip
 
 
