@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measured import constants, evidence, machine, report, run, schedule, store, values
+from measured import constants, evidence, machine, noise, report, run, schedule, store, values
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
@@ -179,6 +179,8 @@ class Build:
                 bool(record and snippet.expects.diverges) for snippet, record in self.pairs
             ),
             "audits_forked": sum(audit.forked for audit in audits),
+            "remeasured": sum(record.attempts > 1 for record in self._records.values()),
+            "noisy": sum(bool(noise.reasons(record)) for record in self._records.values()),
             "audit_cost": audit_cost(self._records.values()),
             "date": max((r.date[:10] for r in self._records.values()), default=""),
         }

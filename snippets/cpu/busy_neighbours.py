@@ -35,6 +35,7 @@ try:
 finally:
     for process in busy_loops:
         process.kill()
+        process.wait()
 
 slowdown = busy / quiet
 print(f"first call of a new model, quiet machine       {quiet:6.2f} s")

@@ -1,14 +1,10 @@
 import statistics
-from timeit import timeit
 
 import torch
+from torch.utils.benchmark import Timer
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
-
-
-def time_calls(f, x, calls=200):
-    return timeit("f(x)", globals={"f": f, "x": x}, number=calls) / calls
 
 
 def seconds_per_call(width):
@@ -18,7 +14,12 @@ def seconds_per_call(width):
     compiled, x = torch.compile(model), torch.randn(32, width)
     with torch.no_grad():
         compiled(x)
-        rounds = [[time_calls(f, x) for f in (model, compiled)] for _ in range(15)]
+        names = {"label": "MLP", "sub_label": f"{width} wide"}
+        timers = [
+            Timer("f(x)", globals={"f": f, "x": x}, **names, description=side)
+            for side, f in (("eager", model), ("compiled", compiled))
+        ]
+        rounds = [[timer.timeit(200).median for timer in timers] for _ in range(15)]
     return [statistics.median(side) for side in zip(*rounds)]
 
 

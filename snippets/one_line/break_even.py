@@ -3,6 +3,7 @@ import time
 
 import torch
 from torch import nn
+from torch.utils.benchmark import Timer
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -21,12 +22,6 @@ def train(function, x):
     function(x).sum().backward()
 
 
-def seconds(job, function, x):
-    start = time.perf_counter()
-    job(function, x)
-    return time.perf_counter() - start
-
-
 mlp = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
 jobs = {
     "mlp_predict": (predict, mlp, torch.randn(64, 1024)),
@@ -37,10 +32,15 @@ predict(torch.compile(torch.relu), torch.randn(8))  # pays for imports and toolc
 first, saved, pay_back = {}, {}, {}
 for name, (job, function, x) in jobs.items():
     compiled = torch.compile(function)
-    first[name] = seconds(job, compiled, x)
-    saved[name] = statistics.median(
-        seconds(job, function, x) - seconds(job, compiled, x) for _ in range(40)
-    )
+    start = time.perf_counter()
+    job(compiled, x)
+    first[name] = time.perf_counter() - start
+    timers = [
+        Timer("job(f, x)", globals={"job": job, "f": f, "x": x}, label=name, description=side)
+        for side, f in (("eager", function), ("compiled", compiled))
+    ]
+    rounds = [[timer.timeit(3).median for timer in timers] for _ in range(20)]
+    saved[name] = statistics.median(eager - later for eager, later in rounds)
     calls = first[name] / saved[name]
     pay_back[name] = f"after {calls:,.0f} calls" if calls > 0 else "never"
     print(f"{name:13} first call {first[name]:5.2f} s,", end=" ")

@@ -1,7 +1,7 @@
 import statistics
-from timeit import timeit
 
 import torch
+from torch.utils.benchmark import Timer
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -17,10 +17,12 @@ for size in 16, 256, 4_096, 65_536, 1_048_576:
     x = torch.randn(size)
     fast_gelu(x)
     calls = max(5, min(200, 2_000_000 // size))
-    timed = [{"f": f, "x": x} for f in (gelu, fast_gelu)]
-    rounds = [
-        [timeit("f(x)", globals=g, number=calls) / calls for g in timed] for _ in range(15)
+    names = {"label": "gelu", "sub_label": f"{size} floats"}
+    timers = [
+        Timer("f(x)", globals={"f": f, "x": x}, **names, description=side)
+        for side, f in (("eager", gelu), ("compiled", fast_gelu))
     ]
+    rounds = [[timer.timeit(calls).median for timer in timers] for _ in range(15)]
     eager, compiled = (statistics.median(side) for side in zip(*rounds))
     ratios[f"floats_{size}"] = eager / compiled
     print(f"{size:8} floats: eager {1e6 * eager:6.0f} µs, compiled {1e6 * compiled:6.0f} µs")
