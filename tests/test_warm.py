@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,13 @@ def test_however_a_child_ends_the_next_one_is_born(parent, tmp_path, source, end
     assert (following.ending, following.output) == ("finished", "born\n")
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_nothing_that_a_child_started_outlives_it(parent, tmp_path):
     source = f"""
         import os, time
@@ -144,7 +152,10 @@ def test_nothing_that_a_child_started_outlives_it(parent, tmp_path):
     assert forked(source, tmp_path, parent).ending == "finished"
     for session in (False, True):
         pid = int((tmp_path / f"pid-{session}").read_text())
-        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        deadline = time.monotonic() + 5  # A killed process takes a moment to be gone.
+        while is_alive(pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_a_child_that_kills_its_parent_costs_nobody_a_verdict(tmp_path):

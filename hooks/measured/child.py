@@ -37,6 +37,8 @@ class Job(msgspec.Struct, frozen=True):
     script: str = ""
     """Path of the snippet's copy in the child's own folder. This and the limits are for `program`;
     a script of a user's is run by Python itself, without limits."""
+    starter: int = 0
+    """The process that starts it, with which it is to die."""
     arguments: list[str] = []
     """What `script` is given on its command line."""
     memory_bytes: int = 0

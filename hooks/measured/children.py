@@ -85,6 +85,7 @@ def run(
         mode=mode,
         script=str(script),
         events=str(log_path),
+        starter=parent.pid if parent else os.getpid(),
         memory_bytes=MEMORY_BYTES,
         file_bytes=FILE_BYTES,
         fallback_random=fallback_random,

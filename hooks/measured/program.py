@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import math
 import os
+import signal
 import sys
 import traceback
 import types
@@ -30,6 +32,15 @@ def limit(job: Job) -> None:
     ):
         if hasattr(resource, name):
             resource.setrlimit(getattr(resource, name), (value, value))
+
+
+def die_with(starter: int) -> None:
+    """Have the kernel end this process with the one that started it, were that killed itself."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1  # From <sys/prctl.h>.
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+        if os.getppid() != starter:  # It was killed before.
+            os._exit(1)
 
 
 def plain_values(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +105,7 @@ def run(job: Job) -> int:
     """Run the snippet as `python snippet.py` would. Returns the exit status."""
     log = events.Log(job.events)
     limit(job)
+    die_with(job.starter)
     try:
         namespace = execute(job.script, job.arguments)
     except SystemExit as error:

@@ -95,6 +95,11 @@ class Parent:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    @property
     def events(self) -> Path:
         """Where its children log: the audit is attached before they are born."""
         assert self._folder
@@ -199,8 +204,20 @@ def _serve(control: socket.socket) -> int:
             return _live(request, descriptors[0])
         os.close(descriptors[0])
         control.send(msgspec.json.encode(_Forked(pid)))
+        if not _has_runner_until_end(pid, control):
+            os.killpg(pid, signal.SIGKILL)
+            return 0
         _, status, usage = os.wait4(pid, 0)
         control.send(msgspec.json.encode(_Ended(*process.ended(status, usage))))
+
+
+def _has_runner_until_end(child: int, control: socket.socket) -> bool:
+    """Wait for the end of a child. False if the runner has gone before: nobody waits for it."""
+    watched = os.pidfd_open(child)
+    try:
+        return watched in select.select([watched, control], [], [])[0]
+    finally:
+        os.close(watched)
 
 
 def _live(request: _Request, output: int) -> int:
