@@ -35,3 +35,9 @@ def excess(timing: Timing) -> float:
 def noisy(record: RunRecord) -> list[Timing]:
     """The series of a run that were disturbed."""
     return [timing for timing in record.timings if excess(timing) > 1]
+
+
+def reasons(record: RunRecord) -> list[str]:
+    """Why the times of a run decide nothing, for a reader; empty if they do."""
+    names = ", ".join(timing.name for timing in noisy(record))
+    return [f"noisy: {names}"] if names else []
