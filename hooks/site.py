@@ -6,8 +6,8 @@ frozen; when the builder changes, this file gets a sibling.
 
 from __future__ import annotations
 
-import json
 import logging
+import os
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -75,16 +75,19 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
-    failures = _build.judge(_renderer.rendered)
+    required = bool(os.environ.get("MEASURED_REQUIRE_CLAIMS"))
+    failures = _build.judge(_renderer.rendered, required)
     site = Path(config.site_dir)
     for snippet, made in _build.pairs:
         if made:
             path = site / "records" / report.file_name(snippet)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(record.encode(made))
-    summary = report.summary(_build.pairs, failures, _build.executed, _build.facts())
-    (site / "report.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    claims = _build.claims
+    summary = report.summary(_build.pairs, failures, _build.executed, _build.facts(), claims)
+    (site / "report.json").write_bytes(report.encode(summary))
     log.info("%d snippets declared, %d executed now", len(_build.pairs), _build.executed)
+    log.info(report.claims_line(claims))
     if failures and _serving:
         log.error(report.text(failures))
     elif failures:

@@ -7,7 +7,7 @@ import pytest
 
 from measured import machine
 from measured.build import Build
-from measured.pages import Page
+from measured.pages import Page, ValueUse
 from measured.record import SCHEMA, Audit, Books, Call, Conditions, Difference, Process, RunRecord
 from measured.report import judge, text, verdict
 from measured.snippets import Expectations, Place, Snippet
@@ -153,3 +153,25 @@ def test_a_declared_difference_excuses_no_disturbance(expects):
     audit = msgspec.structs.replace(record.audit, disturbed="it printed more")
     failures = judge(snippet(**expects), msgspec.structs.replace(record, audit=audit))
     assert [f.kind for f in failures] == (["disturbed"] if expects else ["divergence"])
+
+
+def test_a_claim_on_what_was_not_run_here_is_undecided_and_a_mistake_in_it_is_told(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(machine, "has_cuda", lambda: False)
+    uses = [
+        ValueUse(f"a/b.x | times | {bound}", Place("page.md", line))
+        for line, bound in ((5, "at_least(2)"), (6, "at_lest(2)"))
+    ]
+    build = Build(tmp_path)
+    build.read([Page("page.md", [snippet(needs="cuda")], uses, [])])
+    build.execute(lambda message: pytest.fail(message))
+    ((place, claim),) = build.claims
+    assert (place.line, claim.outcome, claim.reason) == (5, "undecided", "not run here")
+    (mistake,) = build.judge([])
+    assert (mistake.kind, mistake.place.line) == ("mistake", 6)
+    required = build.judge([], require_claims=True)
+    assert [(failure.kind, failure.place.line) for failure in required] == [
+        ("mistake", 6),
+        ("claim", 5),
+    ]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -500,3 +501,104 @@ def test_two_builds_at_once_run_each_snippet_once(tmp_path, cache):
     assert [result.returncode for result in results] == [0, 0]
     executed = [re.search(r"(\d) executed now", result.stderr)[1] for result in results]
     assert sorted(executed) == ["0", "1"]
+
+
+def strange_class() -> str:
+    """A class of machines that this one does not belong to."""
+    from measured import claims, machine
+
+    here = claims.classes_of(machine.describe())
+    return next(name for name in claims.CLASSES if name not in here)
+
+
+@pytest.fixture(scope="module")
+def claiming(tmp_path_factory: pytest.TempPathFactory, cache: Path):
+    """A site with claims of every outcome; the broken ones stand on a page of their own."""
+    elsewhere = f'{{{{ part/ratio.ratio | times | on("{strange_class()}") | at_least(3) }}}}'
+    site = make_site(
+        tmp_path_factory.mktemp("claiming"),
+        {
+            "index.md": (
+                '# Home\n\n```python exec="on" graphs="0"\n--8<-- "part/ratio.py"\n```\n\n'
+                "It is {{ part/ratio.ratio | times | at_least(1) | at_most(2) }} as fast,\n"
+                f"there {elsewhere}.\n\n"
+                '| a | b |\n|---|---|\n| {{ part/ratio.word \\| equals("a \\| b") }} | c |\n'
+            ),
+            "broken.md": (
+                "# Broken\n\nFine.\n\n"
+                "Only {{ part/ratio.ratio | times | at_least(2) }}, "
+                "{{ part/ratio.word | at_least(2) }}.\n"
+            ),
+        },
+        {"ratio.py": 'ratio = 1.4999\nword = "a | b"\n'},
+    )
+    first = mkdocs(site, cache, "build")
+    report = json.loads((site / "site" / "report.json").read_text())
+    pages = {name: (site / "site" / name / "index.html").read_text() for name in (".", "broken")}
+    (site / "docs" / "broken.md").unlink()
+    return site, first, report, pages
+
+
+def marks(page: str) -> list[tuple[str, str, str]]:
+    """(outcome, title, text) of each mark on a claim, none of which leaves its value's line."""
+    found = re.findall(
+        r'</a>\u2060<span class="measured-claim" data-outcome="(\w+)" title="([^"]*)">'
+        r"(.*?)(?=</span></span>)",
+        unescape(page.replace("&#34;", "'")),
+    )
+    return [(outcome, title, text_of(text)) for outcome, title, text in found]
+
+
+def test_a_broken_claim_is_red_and_names_page_line_value_and_bound(claiming):
+    _, result, _, _ = claiming
+    assert result.returncode == 1
+    assert (
+        "broken.md:5: {{ part/ratio.ratio | times | at_least(2) }}: the claim is broken: "
+        "measured 1.50× (1.4999), claimed at least 2\n"
+    ) in result.stderr
+    assert "broken.md:5: {{ part/ratio.word | at_least(2) }}: at least 2 can not" in result.stderr
+    assert "2 failures" in result.stderr
+
+
+def test_claims_are_counted_in_the_log_and_listed_in_the_report(claiming):
+    _, result, report, _ = claiming
+    assert "5 claims: 3 hold, 1 broken, 1 undecided" in result.stderr
+    claims = report["claims"]
+    assert [claims[outcome] for outcome in ("holds", "broken", "undecided")] == [3, 1, 1]
+    (broken,) = [entry for entry in claims["list"] if entry["outcome"] == "broken"]
+    assert broken == {
+        "page": "broken.md",
+        "line": 5,
+        "expression": "part/ratio.ratio | times | at_least(2)",
+        "outcome": "broken",
+        "value": 1.4999,
+        "shown": "1.50×",
+        "bound": "at least 2",
+        "reason": "",
+    }
+    (undecided,) = [entry for entry in claims["list"] if entry["outcome"] == "undecided"]
+    assert (undecided["page"], undecided["line"]) == ("index.md", 8)
+    assert undecided["reason"] == f"this machine is not {strange_class()}"
+
+
+def test_a_claim_shows_its_value_and_beside_it_whether_it_holds(claiming):
+    pages = claiming[3]
+    assert "It is 1.50×" in text_of(pages["."])
+    holds, undecided, word = marks(pages["."])
+    assert holds == ("holds", "claim: at least 1; holds; claim: at most 2; holds", "✓")
+    told = f"claim: at least 3; undecided (this machine is not {strange_class()})"
+    assert undecided == ("undecided", told, f"? undecided ({told})")
+    assert word == ("holds", "claim: equals 'a | b'; holds", "✓")
+    (broken,) = marks(pages["broken"])
+    assert broken[:2] == ("broken", "claim: at least 2; broken")
+
+
+def test_an_undecided_claim_is_green_unless_claims_are_required(claiming, cache):
+    site = claiming[0]
+    result = mkdocs(site, cache, "build")
+    assert result.returncode == 0, result.stderr
+    assert "4 claims: 3 hold, 0 broken, 1 undecided" in result.stderr
+    required = mkdocs(site, cache, "build", env={"MEASURED_REQUIRE_CLAIMS": "1"})
+    assert required.returncode == 1
+    assert f'index.md:8: {{{{ part/ratio.ratio | times | on("{strange_class()}")' in required.stderr
+    assert f"the claim is undecided (this machine is not {strange_class()})" in required.stderr

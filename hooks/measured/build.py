@@ -9,17 +9,33 @@ import functools
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from measured import constants, evidence, machine, noise, report, run, schedule, store, values
+from measured.claims import Claim
 from measured.pages import Page
 from measured.record import RunRecord
 from measured.report import Failure
 from measured.snippets import Mistake, Place, Snippet, content_key
 
 Progress = Callable[[str], None]
+
+NOT_RUN = "not run here"
+"""What a page says in place of a value, and why a claim on it is undecided."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A value as a page quotes it."""
+
+    name: str
+    """Of the snippet, or one of `Build.built_in`."""
+    text: str | None
+    """None where the snippet was not run here."""
+    claims: list[Claim]
 
 
 def audit_cost(records: Iterable[RunRecord]) -> float:
@@ -139,15 +155,39 @@ class Build:
         )
         return None
 
-    def value(self, expression: str) -> tuple[str, str] | None:
-        """Step 4. Name of the snippet and text of a quoted value; None if there is none.
+    def value(self, expression: str) -> Shown | None:
+        """Step 4. A quoted value and the claims on it; None if there is none.
 
         The failure is filed by `judge`, which knows the line.
         """
         try:
-            return values.evaluate(expression, self._namespace())
+            return self._quote(values.parse(expression), self._namespace())
         except Mistake:
             return None
+
+    def _quote(
+        self, quotation: values.Quotation, namespace: Mapping[str, Mapping[str, Any]]
+    ) -> Shown:
+        """Raises `Mistake`."""
+        name = quotation.name
+        if name in self._unrun:
+            return Shown(
+                name,
+                None,
+                [
+                    Claim(quotation.expression, bound.words, None, NOT_RUN, "undecided", NOT_RUN)
+                    for bound in quotation.bounds
+                ],
+            )
+        value, text = values.evaluate(quotation, namespace)
+        record = self._records.get(name)
+        where = record.machine if record else machine.describe()
+        disturbances = noise.reasons(record) if record else []
+        return Shown(name, text, values.claims_on(quotation, value, text, where, disturbances))
+
+    @property
+    def _unrun(self) -> set[str]:
+        return {snippet.name for snippet in self.snippets if not self.record(snippet)}
 
     def _namespace(self) -> dict[str, dict[str, Any]]:
         namespace = {name: record.values for name, record in self._records.items()} | self.facts()
@@ -190,33 +230,51 @@ class Build:
         }
         return namespace
 
-    def judge(self, rendered: Iterable[str]) -> list[Failure]:
-        """Step 5. Every failure of the build. `rendered` are the pages that were drawn."""
+    def judge(self, rendered: Iterable[str], require_claims: bool = False) -> list[Failure]:
+        """Step 5. Every failure of the build. `rendered` are the pages that were drawn.
+
+        Undecided claims are failures where `require_claims`.
+        """
         failures = list(self._failures)
         for snippet, record in self.pairs:
             if record:
                 failures += report.judge(snippet, record)
+        made, mistakes = self._judge_values()
+        failures += mistakes + report.judge_claims(made, require_claims)
+        for page_path in set(rendered):
+            failures += self._left_out(page_path)
+        return failures
+
+    @property
+    def claims(self) -> list[tuple[Place, Claim]]:
+        """Every claim of the pages that could be judged."""
+        return self._judge_values()[0]
+
+    def _judge_values(self) -> tuple[list[tuple[Place, Claim]], list[Failure]]:
+        """The claims of all pages, and the authors' mistakes."""
         namespace = self._namespace()
-        unrun = {snippet.name for snippet in self.snippets if not self.record(snippet)}
         broken = {
             name
             for name, record in self._records.items()
             if record.observed.ending not in ("finished", "raised")
         }
-        for page in self._pages.values():
-            for use in page.values:
-                known = ("build", *self.evidence)
-                if use.expression in self.tables and use.expression.startswith(known):
-                    continue
-                try:
-                    values.evaluate(use.expression, namespace)
-                except Mistake as mistake:
-                    # A snippet that failed has no values, and has been reported once already.
-                    if use.expression.partition(".")[0].strip() not in unrun | broken:
-                        failures.append(Failure("mistake", use.place, "", str(mistake)))
-        for page_path in set(rendered):
-            failures += self._left_out(page_path)
-        return failures
+        made: list[tuple[Place, Claim]] = []
+        mistakes: list[Failure] = []
+        known = ("build", *self.evidence)
+        for use in (use for page in self._pages.values() for use in page.values):
+            if use.expression in self.tables and use.expression.startswith(known):
+                continue
+            quotation = None
+            try:
+                quotation = values.parse(use.expression)
+                shown = self._quote(quotation, namespace)
+            except Mistake as mistake:
+                # A snippet that failed has no values, and has been reported once already.
+                if quotation is None or quotation.name not in broken:
+                    mistakes.append(Failure("mistake", use.place, "", str(mistake)))
+            else:
+                made += [(use.place, claim) for claim in shown.claims]
+        return made, mistakes
 
     def _left_out(self, page_path: str) -> list[Failure]:
         declared = self._pages[page_path].snippets if page_path in self._pages else []

@@ -9,8 +9,9 @@ import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import constants, evidence, noise, templating, values
-from measured.build import Build
+from measured import claims, constants, evidence, noise, templating, values
+from measured.build import NOT_RUN, Build
+from measured.claims import Claim
 from measured.comparisons import Comparison, comparisons
 from measured.pages import LANGUAGES
 from measured.record import PHASES, Call, RunRecord
@@ -92,9 +93,13 @@ class Renderer:
         if expression in self._build.tables:
             return self._table(expression)
         shown = self._build.value(expression)
-        if shown is None:
-            return Markup('<span class="measured-value measured-missing">not run here</span>')
-        name, text = shown
+        if shown is None or shown.text is None:
+            html = Markup('<span class="measured-value measured-missing">{}</span>').format(NOT_RUN)
+        else:
+            html = self._link(expression, shown.name, shown.text)
+        return html + _mark(shown.claims) if shown and shown.claims else html
+
+    def _link(self, expression: str, name: str, text: str) -> Markup:
         if name in evidence.NAMES:
             target = evidence.file_name(name)
         elif name in self._build.built_in:
@@ -133,6 +138,16 @@ class Renderer:
     def _relative(self, target: str) -> str:
         relative = posixpath.relpath(target, posixpath.dirname(self._url) or ".")
         return f"{relative}/" if target.endswith("/") else relative
+
+
+def _mark(made: list[Claim]) -> Markup:
+    """What stands behind a value that is claimed: whether it holds."""
+    told = "; ".join(
+        f"claim: {claim.bound}; {claim.outcome}" + (f" ({claim.reason})" if claim.reason else "")
+        for claim in made
+    )
+    template = _templates.get_template("claim.html")
+    return Markup(template.render(outcome=claims.worst(made), told=told))
 
 
 def _anchor(snippet: Snippet) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from measured import locate
+from measured.claims import OUTCOMES, Claim
 from measured.record import Audit, Call, Difference, Process, RunRecord
 from measured.snippets import Place, Snippet
 
@@ -28,7 +29,16 @@ class Failure(msgspec.Struct, frozen=True):
 DECLARED = "diverges as declared"
 """The verdict on a snippet that teaches a difference, and shows it."""
 
-KINDS = ("mistake", "divergence", "unchecked", "disturbed", "expectation", "ending", "shown")
+KINDS = (
+    "mistake",
+    "divergence",
+    "unchecked",
+    "disturbed",
+    "expectation",
+    "ending",
+    "shown",
+    "claim",
+)
 
 _STATEMENTS = {
     "ended early": "ended before its end",
@@ -265,6 +275,39 @@ def _sizes(difference: Difference) -> list[str]:
     return lines
 
 
+def judge_claims(claims: list[tuple[Place, Claim]], required: bool) -> list[Failure]:
+    """The claims that fail: broken ones, and undecided ones where claims are `required`."""
+    return [
+        Failure("claim", place, "", _claim_message(claim))
+        for place, claim in claims
+        if claim.outcome == "broken" or (required and claim.outcome == "undecided")
+    ]
+
+
+def _claim_message(claim: Claim) -> str:
+    raw = "" if claim.value is None or str(claim.value) == claim.shown else f" ({claim.value!r})"
+    reason = f" ({claim.reason})" if claim.reason else ""
+    return (
+        f"{{{{ {claim.expression} }}}}: the claim is {claim.outcome}{reason}: "
+        f"measured {claim.shown}{raw}, claimed {claim.bound}"
+    )
+
+
+def count_claims(claims: list[tuple[Place, Claim]]) -> dict[str, int]:
+    """How many there are of each outcome."""
+    outcomes = [claim.outcome for _, claim in claims]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
+
+
+def claims_line(claims: list[tuple[Place, Claim]]) -> str:
+    """The line on claims at the end of a build."""
+    n, counts = len(claims), count_claims(claims)
+    return (
+        f"{n} claim{'s' * (n != 1)}: {counts['holds']} hold{'s' * (counts['holds'] == 1)}, "
+        f"{counts['broken']} broken, {counts['undecided']} undecided"
+    )
+
+
 def text(failures: list[Failure]) -> str:
     """The list a person reads at the end of a failed build."""
     lines = [f"{len(failures)} failure{'s' * (len(failures) != 1)}"]
@@ -280,6 +323,7 @@ def summary(
     failures: list[Failure],
     executed: int,
     facts: Mapping[str, Mapping[str, object]],
+    claims: list[tuple[Place, Claim]],
 ) -> dict[str, object]:
     """`report.json`: the verdict on every declared fence, for machines.
 
@@ -309,8 +353,20 @@ def summary(
             }
             for snippet, record in snippets
         ],
+        "claims": {
+            **count_claims(claims),
+            "list": [
+                {"page": place.page, "line": place.line, **msgspec.to_builtins(claim)}
+                for place, claim in claims
+            ],
+        },
         "failures": [msgspec.to_builtins(failure) for failure in failures],
     }
+
+
+def encode(summary: dict[str, object]) -> bytes:
+    """JSON. NaN and infinities, which JSON does not have, become null."""
+    return msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
 
 
 def verdict(snippet: Snippet, record: RunRecord | None, failed: bool) -> str:

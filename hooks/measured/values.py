@@ -1,54 +1,177 @@
-"""`{{ part/name.value | filter }}`: values of snippets in prose. Pure.
+"""`{{ part/name.value | filter | bound }}`: values of snippets in prose. Pure.
 
-A small grammar of its own, not Jinja, in which the slash of a snippet's path would divide.
+A small grammar of its own, not Jinja, in which the slash of a snippet's path would divide. Filters
+show the value; bounds (`claims`) judge it as it was measured, wherever they stand.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
+from measured import claims
+from measured.claims import Argument, Bound, Claim
+from measured.record import Machine
 from measured.snippets import Mistake
 
 _REFERENCE = re.compile(r"(?P<name>[\w/-]+)\.(?P<path>[\w-]+(?:\.[\w-]+)*)")
 
 
-def evaluate(expression: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """Name of the snippet, and its value through the filters, as text for the page.
+class Quotation(msgspec.Struct, frozen=True):
+    """What stands between the braces, understood."""
+
+    expression: str
+    name: str
+    """Of the snippet."""
+    path: tuple[str, ...]
+    """Name of the value, and the steps into it."""
+    filter: str
+    """The one of FILTERS that shows it."""
+    bounds: tuple[Bound, ...]
+    needs: tuple[str, ...]
+    """Classes of the machine without which the bounds decide nothing."""
+
+
+def parse(expression: str) -> Quotation:
+    """Raises `Mistake` on whatever is wrong without any value."""
+    with _told_of(expression):
+        reference, *parts = _split(expression)
+        match = _REFERENCE.fullmatch(reference)
+        if match is None:
+            raise Mistake("expected part/name.value | filter")
+        filters: list[str] = []
+        bounds: list[Bound] = []
+        needs: list[str] = []
+        for name, arguments in map(_call, parts):
+            if name in claims.BOUNDS:
+                bounds.append(claims.bound(name, arguments or ()))
+            elif name == "on":
+                needs += claims.machine_classes(arguments or ())
+            elif name not in FILTERS:
+                known = ", ".join((*FILTERS, *claims.BOUNDS, "on"))
+                raise Mistake(f"no filter {name}; known: {known}")
+            elif arguments is not None:
+                raise Mistake(f"{name} takes no arguments")
+            else:
+                filters.append(name)
+        if len(filters) > 1:
+            raise Mistake(f"{' and '.join(filters)}: one filter shows a value")
+        if needs and not bounds:
+            raise Mistake(f"on(...) needs a bound beside it: {', '.join(claims.BOUNDS)}")
+        return Quotation(
+            expression,
+            match["name"],
+            tuple(match["path"].split(".")),
+            filters[0] if filters else "text",
+            tuple(bounds),
+            tuple(needs),
+        )
+
+
+def evaluate(quotation: Quotation, values: Mapping[str, Mapping[str, Any]]) -> tuple[Any, str]:
+    """The value as it was measured, and as text for the page.
 
     `values` maps the name of each snippet to its values. Raises `Mistake`.
     """
-    reference, *filters = (part.strip() for part in expression.split("|"))
-    match = _REFERENCE.fullmatch(reference)
-    if match is None:
-        raise Mistake(f"{{{{ {expression} }}}}: expected part/name.value | filter")
-    name, path = match["name"], match["path"]
-    if name not in values:
-        raise Mistake(f"{{{{ {expression} }}}}: no snippet {name} runs on this site")
-    value: Any = values[name]
-    for step in path.split("."):
-        value = _step(value, step, expression)
-    if not filters:
-        filters = ["text"]
-    for filter_name in filters:
-        if filter_name not in FILTERS:
-            known = ", ".join(FILTERS)
-            raise Mistake(f"{{{{ {expression} }}}}: no filter {filter_name}; known: {known}")
+    with _told_of(quotation.expression):
+        if quotation.name not in values:
+            raise Mistake(f"no snippet {quotation.name} runs on this site")
+        value: Any = values[quotation.name]
+        for step in quotation.path:
+            value = _step(value, step)
         try:
-            value = FILTERS[filter_name](value)
+            return value, FILTERS[quotation.filter](value)
         except TypeError:
-            raise Mistake(f"{{{{ {expression} }}}}: {filter_name} can not show {value!r}") from None
-    return name, str(value)
+            raise Mistake(f"{quotation.filter} can not show {value!r}") from None
 
 
-def _step(value: Any, step: str, expression: str) -> Any:
+def claims_on(
+    quotation: Quotation,
+    value: Any,
+    shown: str,
+    machine: Machine,
+    disturbances: Sequence[str],
+) -> list[Claim]:
+    """A claim for each bound on a value, measured on `machine`; see `claims.decide`.
+
+    Raises `Mistake`.
+    """
+    with _told_of(quotation.expression):
+        return [
+            Claim(
+                quotation.expression,
+                bound.words,
+                value,
+                shown,
+                *claims.decide(bound, value, quotation.needs, machine, disturbances),
+            )
+            for bound in quotation.bounds
+        ]
+
+
+@contextmanager
+def _told_of(expression: str) -> Iterator[None]:
+    """A mistake names the expression that it is in."""
+    try:
+        yield
+    except Mistake as mistake:
+        raise Mistake(f"{{{{ {expression} }}}}: {mistake}") from None
+
+
+def _split(expression: str) -> list[str]:
+    """The parts between the bars; a bar in quotation marks divides nothing."""
+    parts, quote = [""], ""
+    for character in expression:
+        if character == "|" and not quote:
+            parts.append("")
+            continue
+        if character == quote:
+            quote = ""
+        elif character in "\"'" and not quote:
+            quote = character
+        parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _call(part: str) -> tuple[str, list[Argument] | None]:
+    """Name of a filter, and its arguments if it has parentheses. They are written as in Python."""
+    try:
+        node = ast.parse(part, mode="eval").body
+    except (SyntaxError, ValueError):
+        node = None
+    match node:
+        case ast.Name(name):
+            return name, None
+        case ast.Call(ast.Name(name), arguments, []):
+            return name, [_argument(argument) for argument in arguments]
+    raise Mistake(f"expected a filter, as in seconds or at_least(2), and not: {part}")
+
+
+def _argument(node: ast.expr) -> Argument:
+    match node:
+        case ast.Name("true" | "false" as truth):
+            return truth == "true"
+        case ast.Constant(bool() | int() | float() | str() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            return -number
+    raise Mistake(
+        f"{ast.unparse(node)}: expected a number, a text in quotation marks, true or false"
+    )
+
+
+def _step(value: Any, step: str) -> Any:
     if isinstance(value, list) and step.isdigit() and int(step) < len(value):
         return value[int(step)]
     if isinstance(value, Mapping) and step in value:
         return value[step]
     known = ", ".join(map(str, value)) if isinstance(value, Mapping) else "none"
-    raise Mistake(f"{{{{ {expression} }}}}: no value {step}; there are: {known}")
+    raise Mistake(f"no value {step}; there are: {known}")
 
 
 def _number(value: Any) -> float:
