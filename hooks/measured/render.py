@@ -1,17 +1,18 @@
-"""Draws what a record holds: the block of a fence, its receipt, a value in prose."""
+"""Draws what a record holds: the block of a fence, its receipt, a chart, a value in prose."""
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 from typing import Any
 
 import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import constants, evidence, templating, values
+from measured import captured, chart_data, charts, constants, evidence, templating, values
 from measured.build import Build
-from measured.pages import LANGUAGES
+from measured.pages import CHART, LANGUAGES, ChartUse
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
 from measured.snippets import Snippet
@@ -26,6 +27,11 @@ _RULES = {
 
 _SHORT = 12
 """Characters up to which a value is not broken over two lines."""
+
+_MOST_ROWS = 60
+"""Rows of a data table that a page shows; the files have all."""
+
+_FILES = {"csv": chart_data.as_csv, "json": chart_data.as_json}
 
 _templates = templating.environment(autoescape=True)
 _templates.filters.update(values.FILTERS)
@@ -82,9 +88,57 @@ class Renderer:
                 failures=failures,
                 rules=_RULES,
                 declared=DECLARED,
+                figures=_figures(snippet, record),
+                rows=_MOST_ROWS,
                 **(_facts(record) if record else {}),
             )
         )
+
+    @property
+    def chart_fence(self) -> dict[str, Any]:
+        """A custom fence for pymdownx.superfences."""
+        return {
+            "name": CHART,
+            "class": CHART,
+            "validator": lambda *_: True,
+            "format": lambda source, *_, **__: self.chart(source),
+        }
+
+    def chart(self, source: str) -> Markup:
+        """The fence of a chart: drawing, caption, data table, downloads."""
+        use = self._build.take_chart(self._page, source)
+        if use is None:
+            return Markup("")
+        data = self._build.chart(use)
+        drawing = None
+        if data:
+            try:
+                drawing = charts.drawing(data, use.anchor, self._build.drawings)
+            except Exception as error:  # Superfences would swallow it, and show the fence.
+                self._build.not_drawn(use, error)
+        template = _templates.get_template("chart.html")
+        return Markup(
+            template.render(use=use, data=data, drawing=drawing, **self._links(use, data))
+        )
+
+    def _links(self, use: ChartUse, data: chart_data.Data | None) -> dict[str, Any]:
+        return {
+            "rows": _MOST_ROWS,
+            "downloads": {
+                ending.upper(): self._relative(f"charts/{use.name}.{ending}") for ending in _FILES
+            },
+            "records": {
+                source.snippet: self._relative(f"records/{source.snippet.replace('#', '-')}.json")
+                for source in (data.sources if data else [])
+            },
+        }
+
+    def downloads(self) -> Iterator[tuple[str, str]]:
+        """Path below the site's root, and text, of the files that charts offer."""
+        for use in self._build.charts:
+            if data := self._build.chart(use):
+                for ending, write in _FILES.items():
+                    yield f"charts/{use.name}.{ending}", write(data)
 
     def value(self, expression: str) -> Markup:
         """A value in prose, linked to the record it comes from; or a table."""
@@ -136,6 +190,13 @@ class Renderer:
 
 def _anchor(snippet: Snippet) -> str:
     return snippet.name.replace("/", "-").replace("#", "-")
+
+
+def _figures(snippet: Snippet, record: RunRecord | None) -> list[captured.Shown]:
+    return [
+        captured.shown(figure, f"{_anchor(snippet)}-figure-{number}")
+        for number, figure in enumerate(record.figures if record else [], 1)
+    ]
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:

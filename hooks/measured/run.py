@@ -57,8 +57,7 @@ def run(snippet: Snippet, key: str, cache: Path, parent: warm.Parent | None = No
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
     with _folder() as folder:
         toolchain.write_bytecode(_import)
-        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
-        toolchain.prepare(folder, warmed)
+        warmed = _prepare(snippet, folder, cache / "toolchain")
         date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         observed, seen = _child(snippet, "observe", folder, timeout)
         audited = None
@@ -140,8 +139,7 @@ def explain(
     timeout = snippet.expects.timeout or TIMEOUT_SECONDS
     fallback_random = record.audit.fallback_random
     with _folder() as folder:
-        warmed = None if snippet.expects.fresh else toolchain.warm(cache / "toolchain", _probe)
-        toolchain.prepare(folder, warmed)
+        _prepare(snippet, folder, cache / "toolchain")
 
         def again(stage: str, seconds: float) -> list[Call] | None:
             limit = min(timeout * AUDIT_PATIENCE, seconds)
@@ -206,6 +204,15 @@ def _folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prepare(snippet: Snippet, folder: Path, kept_in: Path) -> Path | None:
+    """Make the caches with which a snippet starts. Returns where they were copied from."""
+    warmed = None if snippet.expects.fresh else toolchain.warm(kept_in, _probe)
+    toolchain.prepare(folder, warmed)
+    if "matplotlib" in snippet.source:
+        toolchain.list_fonts(folder, kept_in, _probe)
+    return warmed
 
 
 def _import(program: str) -> None:

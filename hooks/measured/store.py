@@ -17,10 +17,11 @@ from measured.record import RunRecord
 # What a record shows depends on the code that observed and judged it.
 _ENGINE = (
     "again", "ahead", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize",
-    "child", "compare", "constants", "dispatch", "due", "events", "formulas", "gradients",
-    "holders", "locate", "marks", "masking", "modes", "observe", "process", "program", "reach",
-    "record", "reference", "refusals", "reproducer", "resampling", "run", "shadow", "sight",
-    "snapshot", "stages", "templating", "toolchain", "tracing", "twin", "undefined", "warm",
+    "child", "compare", "constants", "dispatch", "due", "events", "figures", "formulas",
+    "gradients", "holders", "locate", "marks", "masking", "modes", "observe", "process", "program",
+    "reach", "record", "reference", "refusals", "reproducer", "resampling", "run", "shadow",
+    "sight", "snapshot", "stages", "templating", "toolchain", "tracing", "twin", "undefined",
+    "warm",
 )  # fmt: skip
 
 

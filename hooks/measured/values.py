@@ -20,15 +20,12 @@ def evaluate(expression: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[
     `values` maps the name of each snippet to its values. Raises `Mistake`.
     """
     reference, *filters = (part.strip() for part in expression.split("|"))
-    match = _REFERENCE.fullmatch(reference)
-    if match is None:
+    if _REFERENCE.fullmatch(reference) is None:
         raise Mistake(f"{{{{ {expression} }}}}: expected part/name.value | filter")
-    name, path = match["name"], match["path"]
-    if name not in values:
-        raise Mistake(f"{{{{ {expression} }}}}: no snippet {name} runs on this site")
-    value: Any = values[name]
-    for step in path.split("."):
-        value = _step(value, step, expression)
+    try:
+        name, value = look_up(reference, values)
+    except Mistake as mistake:
+        raise Mistake(f"{{{{ {expression} }}}}: {mistake}") from None
     if not filters:
         filters = ["text"]
     for filter_name in filters:
@@ -42,13 +39,27 @@ def evaluate(expression: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[
     return name, str(value)
 
 
-def _step(value: Any, step: str, expression: str) -> Any:
+def look_up(reference: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[str, Any]:
+    """Name of the snippet, and the value that `part/name.value` means. Raises `Mistake`."""
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise Mistake("expected part/name.value")
+    name, path = match["name"], match["path"]
+    if name not in values:
+        raise Mistake(f"no snippet {name} runs on this site")
+    value: Any = values[name]
+    for step in path.split("."):
+        value = _step(value, step)
+    return name, value
+
+
+def _step(value: Any, step: str) -> Any:
     if isinstance(value, list) and step.isdigit() and int(step) < len(value):
         return value[int(step)]
     if isinstance(value, Mapping) and step in value:
         return value[step]
     known = ", ".join(map(str, value)) if isinstance(value, Mapping) else "none"
-    raise Mistake(f"{{{{ {expression} }}}}: no value {step}; there are: {known}")
+    raise Mistake(f"no value {step}; there are: {known}")
 
 
 def _number(value: Any) -> float:
