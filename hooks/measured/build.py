@@ -191,9 +191,9 @@ class Build:
         except Mistake:
             return None
 
-    def not_drawn(self, use: ChartUse, error: Exception) -> None:
-        """Step 4. Drawing a chart failed, which is an error of ours."""
-        self._fail("shown", use.place, f"the chart was not drawn: {type(error).__name__}: {error}")
+    def not_drawn(self, place: Place, error: Exception) -> None:
+        """Step 4. Drawing what stands there failed, which is an error of ours."""
+        self._fail("shown", place, f"could not be drawn: {type(error).__name__}: {error}")
 
     def value(self, expression: str) -> tuple[str, str] | None:
         """Step 4. Name of the snippet and text of a quoted value; None if there is none.

@@ -47,6 +47,7 @@ def shown(figure: Figure, prefix: str) -> Shown:
                 title=title,
                 description=_description(figure),
                 colours=_COLOURS,
+                in_points=True,
             )
         )
     named = any(line.label for line in figure.lines)

@@ -315,7 +315,9 @@ def _sweep(spec: Spec, records: Mapping[str, RunRecord]) -> _Made:
         raise Mistake("a sweep needs timings of at least two cases")
     is_ratio = spec.y == "ratio"
     x_label = " / ".join(filter(None, units)) or "case"
-    columns = [Column("series", "series"), Column("x", x_label, "number"), *_STATISTICS]
+    is_counted = all(point.x == int(point.x) for curve in curves for point in curve.points)
+    x_filter = "count" if is_counted else "number"
+    columns = [Column("series", "series"), Column("x", x_label, x_filter), *_STATISTICS]
     if is_ratio:
         columns = [_as_ratio(column) for column in columns]
     rows = [
@@ -452,7 +454,7 @@ def _calls(spec: Spec, records: Mapping[str, RunRecord]) -> _Made:
         f"{values.seconds(seconds[0])}, median {values.seconds(median)}, slowest "
         f"{values.seconds(slowest)} (call {seconds.index(slowest) + 1})."
     )
-    columns = [Column("call", "call", "number"), Column("seconds", "time", "seconds")]
+    columns = [Column("call", "call", "count"), Column("seconds", "time", "seconds")]
     rows = [[number, value] for number, value in enumerate(seconds, 1)]
     return Calls([float(value) for value in seconds]), columns, rows, description
 

@@ -42,10 +42,10 @@ COLOURS = {
 
 _DASHES = ["--", "-", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 _MARKERS = ["s", "o", "^", "D", "v", "P"]
-_HATCHES = ["////", "", "....", "xxxx", "----", "||||"]
+_HATCHES = ["///", "", "...", "xxx", "---", "|||"]
 """By slot, as colours are: sides can be told apart without any."""
 
-_PHASE_HATCHES = dict(zip(PHASES, ("", "////", "....", "xxxx", "||||"), strict=True))
+_PHASE_HATCHES = dict(zip(PHASES, ("", "///", "..", "xx", "||"), strict=True))
 
 _ROW = 22.0
 """Height of a bar with its distance to the next, and of a line above it, in pixels."""
@@ -159,7 +159,7 @@ def _settings(layout: Layout) -> dict[str, Any]:
         "grid.color": GRID,
         "grid.linewidth": 1.0,
         "axes.axisbelow": True,
-        "hatch.linewidth": 1.2,
+        "hatch.linewidth": 1.0,
         "legend.frameon": False,
     }
 
@@ -231,7 +231,7 @@ class _Rows:
         if text:
             self._at += 0.25 if self._at else 0.0
             self._axes.annotate(
-                text, (0, self._at), xytext=(1, -1), textcoords="offset points", va="center"
+                text, (0, self._at), xytext=(5, -1), textcoords="offset points", va="center"
             )
             self._at += 0.95
 
@@ -330,11 +330,12 @@ def _draw_sweep(figure: Figure, axes: Axes, plot: Sweep, layout: Layout) -> floa
     _scale_y(axes, [p.low for p in points] + [p.high for p in points], show)
     if plot.is_ratio:
         axes.axhline(1, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1.5)
-    axes.set_title("times as long" if plot.is_ratio else "time per call")
-    legend = (
-        _legend(figure, handles, layout) if any(handle.get_label() for handle in handles) else 0
-    )
-    return layout.plot_height + legend
+    names = [curve.name for curve in plot.curves]
+    if plot.is_ratio and len(names) == 1:  # There is nothing to tell apart.
+        axes.set_title(names[0])
+        return layout.plot_height
+    axes.set_title("how many times as long" if plot.is_ratio else "time per call")
+    return layout.plot_height + (_legend(figure, handles, layout) if any(names) else 0)
 
 
 def _sweep_x(axes: Axes, xs: list[float], label: str, layout: Layout) -> None:
@@ -383,11 +384,12 @@ def _draw_calls(figure: Figure, axes: Axes, plot: Calls, layout: Layout) -> floa
     few = max(seconds) / min(seconds) <= 50
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=12))
     axes.yaxis.set_major_formatter(FuncFormatter(_seconds_tick))
-    axes.xaxis.set_major_locator(MaxNLocator(6 if n > 6 else n, integer=True, min_n_ticks=1))
-    axes.xaxis.set_major_formatter(FuncFormatter(_number_tick))
+    round_numbers = MaxNLocator(5, integer=True).tick_values(0, n)
+    ticks = [1, *(int(tick) for tick in round_numbers if 1 < tick <= n)]
+    axes.set_xticks(ticks, [_number_tick(tick) for tick in ticks])
     axes.minorticks_off()
     axes.grid(axis="y")
-    size = 5.0 if n <= 200 else 3.0
+    size = 7.0 if n <= 50 else 5.0 if n <= 500 else 3.0
     axes.plot(
         range(1, n + 1),
         seconds,

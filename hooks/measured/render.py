@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import markdown
@@ -15,7 +15,7 @@ from measured.build import Build
 from measured.pages import CHART, LANGUAGES, ChartUse
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
-from measured.snippets import Snippet
+from measured.snippets import Place, Snippet
 
 _RULES = {
     "equal": "equal bit by bit",
@@ -59,7 +59,7 @@ class Renderer:
             markdown_exec.formatters[language] = self.block
 
     def block(self, *, code: str, md: markdown.Markdown, **options: Any) -> Markup:
-        """An executed fence: source, output, receipt."""
+        """An executed fence: source, output, figures, receipt."""
         snippet = self._build.take(self._page, code)
         record = self._build.record(snippet) if snippet else None
         output = record.observed.output.rstrip("\n") if record else ""
@@ -72,7 +72,16 @@ class Renderer:
         )
         if snippet is None:
             return html
-        return self._receipt(snippet, record, html)
+        return self._safely(snippet.place, lambda: self._receipt(snippet, record, html))
+
+    def _safely(self, place: Place, draw: Callable[[], Markup]) -> Markup:
+        """Draw a block; an exception fails the build. Superfences would swallow it, and show the
+        fence."""
+        try:
+            return draw()
+        except Exception as error:
+            self._build.not_drawn(place, error)
+            return Markup("")
 
     def _receipt(self, snippet: Snippet, record: RunRecord | None, block: Markup) -> Markup:
         failures = judge(snippet, record) if record else []
@@ -89,7 +98,7 @@ class Renderer:
                 rules=_RULES,
                 declared=DECLARED,
                 figures=_figures(snippet, record),
-                rows=_MOST_ROWS,
+                most_rows=_MOST_ROWS,
                 **(_facts(record) if record else {}),
             )
         )
@@ -109,13 +118,11 @@ class Renderer:
         use = self._build.take_chart(self._page, source)
         if use is None:
             return Markup("")
+        return self._safely(use.place, lambda: self._chart(use))
+
+    def _chart(self, use: ChartUse) -> Markup:
         data = self._build.chart(use)
-        drawing = None
-        if data:
-            try:
-                drawing = charts.drawing(data, use.anchor, self._build.drawings)
-            except Exception as error:  # Superfences would swallow it, and show the fence.
-                self._build.not_drawn(use, error)
+        drawing = charts.drawing(data, use.anchor, self._build.drawings) if data else None
         template = _templates.get_template("chart.html")
         return Markup(
             template.render(use=use, data=data, drawing=drawing, **self._links(use, data))
@@ -123,7 +130,7 @@ class Renderer:
 
     def _links(self, use: ChartUse, data: chart_data.Data | None) -> dict[str, Any]:
         return {
-            "rows": _MOST_ROWS,
+            "most_rows": _MOST_ROWS,
             "downloads": {
                 ending.upper(): self._relative(f"charts/{use.name}.{ending}") for ending in _FILES
             },

@@ -27,11 +27,13 @@ def inline(
     description: str,
     colours: Mapping[str, str],
     css_class: str = "",
+    in_points: bool = False,
 ) -> str:
     """The `svg` element, for a page in which no other has this `prefix`.
 
-    `colours` maps colours, as `#rrggbb`, to CSS values that stand in their place. Raises
-    `xml.etree.ElementTree.ParseError` if `svg` is no XML.
+    `colours` maps colours, as `#rrggbb`, to CSS values that stand in their place. A drawing whose
+    lengths are points, not pixels, is shown at its true size, or down to three quarters of it.
+    Raises `xml.etree.ElementTree.ParseError` if `svg` is no XML.
     """
     root = ET.fromstring(svg)
     _drop(root)
@@ -47,10 +49,11 @@ def inline(
         root.insert(index, told)
     for attribute in ("version", "width", "height"):
         root.attrib.pop(attribute, None)
-    _, _, width, height = root.attrib["viewBox"].split()
+    width, height = (float(length) for length in root.attrib["viewBox"].split()[2:])
+    scale = 4 / 3 if in_points else 1
     root.attrib |= {
-        "width": width,
-        "height": height,
+        "width": f"{width * scale:.0f}",
+        "height": f"{height * scale:.0f}",
         "role": "img",
         "aria-labelledby": " ".join(f"{prefix}-{tag}" for tag in named),
         # What matplotlib says in a style sheet that would hold for the whole page.
@@ -58,6 +61,8 @@ def inline(
         "stroke-linecap": "butt",
         "fill": "currentColor",
     }
+    if in_points:
+        root.set("style", f"min-width:{width:.0f}px")
     if css_class:
         root.set("class", css_class)
     ET.register_namespace("", _SVG)
