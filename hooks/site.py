@@ -39,6 +39,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _build = Build(docs=Path(config.docs_dir))
     _renderer = Renderer(_build)
     _renderer.install()
+    superfences = config.mdx_configs.setdefault("pymdownx.superfences", {})
+    superfences["custom_fences"] = [*superfences.get("custom_fences", []), _renderer.chart_fence]
     config.markdown_extensions.append(pages.Values(lambda body: _renderer.value(body)))
     return config
 
@@ -83,6 +85,9 @@ def on_post_build(*, config: MkDocsConfig) -> None:
             path = site / "records" / report.file_name(snippet)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(record.encode(made))
+    for path, text in _renderer.downloads():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, encoding="utf-8")
     claims = _build.claims
     summary = report.summary(_build.pairs, failures, _build.executed, _build.facts(), claims)
     (site / "report.json").write_bytes(report.encode(summary))

@@ -39,14 +39,14 @@ def test_there_are_at_least_ten_snippets():
 
 
 @pytest.mark.parametrize("path", SNIPPETS, ids=page_id)
-def test_a_snippet_imports_nothing_but_torch_and_the_standard_library(path):
+def test_a_snippet_imports_nothing_but_torch_matplotlib_and_the_standard_library(path):
     imported = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").split(".")[0])
-    assert imported <= {"torch", *sys.stdlib_module_names}
+    assert imported <= {"torch", "matplotlib", *sys.stdlib_module_names}
 
 
 @pytest.mark.nightly

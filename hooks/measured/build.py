@@ -15,9 +15,20 @@ from typing import Any
 
 import msgspec
 
-from measured import constants, evidence, machine, noise, report, run, schedule, store, values
+from measured import (
+    chart_data,
+    constants,
+    evidence,
+    machine,
+    noise,
+    report,
+    run,
+    schedule,
+    store,
+    values,
+)
 from measured.claims import Claim
-from measured.pages import Page
+from measured.pages import ChartUse, Page
 from measured.record import RunRecord
 from measured.report import Failure
 from measured.snippets import Mistake, Place, Snippet, content_key
@@ -59,6 +70,7 @@ class Build:
         self._records: dict[str, RunRecord] = {}
         self._failures: list[Failure] = []
         self._shown: Counter[str] = Counter()
+        self._charts_shown: Counter[str] = Counter()
         self.executed = 0
 
     built_in = ("build", "machine", "rule", *evidence.NAMES)
@@ -71,6 +83,15 @@ class Build:
     @property
     def snippets(self) -> list[Snippet]:
         return [snippet for page in self._pages.values() for snippet in page.snippets]
+
+    @property
+    def charts(self) -> list[ChartUse]:
+        return [use for page in self._pages.values() for use in page.charts]
+
+    @property
+    def drawings(self) -> Path:
+        """Folder for what was drawn once."""
+        return self._cache / "charts"
 
     def record(self, snippet: Snippet) -> RunRecord | None:
         return self._records.get(snippet.name)
@@ -94,7 +115,23 @@ class Build:
                     f"{snippet.name} is included a second time; it stands at {first[snippet.name]}",
                 )
             first.setdefault(snippet.name, snippet.place)
+        self._read_charts(first)
         return list(self._failures)
+
+    def _read_charts(self, snippets: Mapping[str, Place]) -> None:
+        first: dict[str, Place] = {}
+        for use in self.charts:
+            for name in use.spec.snippets:
+                if name not in snippets:
+                    self._fail("mistake", use.place, f"of: no snippet {name} runs on this site")
+            if use.name in first:
+                self._fail(
+                    "mistake",
+                    use.place,
+                    f'another chart of this page is called "{use.spec.title}"; it stands at '
+                    f"{first[use.name]}",
+                )
+            first.setdefault(use.name, use.place)
 
     def execute(self, progress: Progress) -> None:
         """Steps 2 and 3. Looks each snippet up by its key and runs those that are missing."""
@@ -154,6 +191,36 @@ class Build:
             "the build, or the fence comes from an included Markdown file, which can not be",
         )
         return None
+
+    def take_chart(self, page: str, source: str) -> ChartUse | None:
+        """Step 4. The next chart of `page`, as `take` does it."""
+        declared = self._pages[page].charts if page in self._pages else []
+        index = self._charts_shown[page]
+        self._charts_shown[page] += 1
+        if index < len(declared) and declared[index].source.strip() == source.strip():
+            return declared[index]
+        place = declared[index].place if index < len(declared) else Place(page, 0)
+        self._fail(
+            "shown",
+            place,
+            "this chart is not the one that was declared here: it comes from an included Markdown "
+            "file, which can not be",
+        )
+        return None
+
+    def chart(self, use: ChartUse) -> chart_data.Data | None:
+        """Step 4. What a chart shows; None if it was not run here, or is a mistake.
+
+        The mistake is filed by `judge`.
+        """
+        try:
+            return chart_data.make(use.spec, self._records)
+        except Mistake:
+            return None
+
+    def not_drawn(self, place: Place, error: Exception) -> None:
+        """Step 4. Drawing what stands there failed, which is an error of ours."""
+        self._fail("shown", place, f"could not be drawn: {type(error).__name__}: {error}")
 
     def value(self, expression: str) -> Shown | None:
         """Step 4. A quoted value and the claims on it; None if there is none.
@@ -241,6 +308,7 @@ class Build:
                 failures += report.judge(snippet, record)
         made, mistakes = self._judge_values()
         failures += mistakes + report.judge_claims(made, require_claims)
+        failures += self._charts_without_data()
         for page_path in set(rendered):
             failures += self._left_out(page_path)
         return failures
@@ -253,11 +321,6 @@ class Build:
     def _judge_values(self) -> tuple[list[tuple[Place, Claim]], list[Failure]]:
         """The claims of all pages, and the authors' mistakes."""
         namespace = self._namespace()
-        broken = {
-            name
-            for name, record in self._records.items()
-            if record.observed.ending not in ("finished", "raised")
-        }
         made: list[tuple[Place, Claim]] = []
         mistakes: list[Failure] = []
         known = ("build", *self.evidence)
@@ -270,17 +333,42 @@ class Build:
                 shown = self._quote(quotation, namespace)
             except Mistake as mistake:
                 # A snippet that failed has no values, and has been reported once already.
-                if quotation is None or quotation.name not in broken:
+                if quotation is None or quotation.name not in self._broken:
                     mistakes.append(Failure("mistake", use.place, "", str(mistake)))
             else:
                 made += [(use.place, claim) for claim in shown.claims]
         return made, mistakes
 
+    @property
+    def _broken(self) -> set[str]:
+        """Snippets that left no values, which has been told once already."""
+        return {
+            name
+            for name, record in self._records.items()
+            if record.observed.ending not in ("finished", "raised")
+        }
+
+    def _charts_without_data(self) -> list[Failure]:
+        failures = []
+        for use in (use for page in self._pages.values() for use in page.charts):
+            try:
+                chart_data.make(use.spec, self._records)
+            except Mistake as mistake:
+                if not self._broken.intersection(use.spec.snippets):
+                    failures.append(Failure("mistake", use.place, "", str(mistake)))
+        return failures
+
     def _left_out(self, page_path: str) -> list[Failure]:
-        declared = self._pages[page_path].snippets if page_path in self._pages else []
+        if page_path not in self._pages:
+            return []
+        page = self._pages[page_path]
+        message = "was declared and never rendered"
         return [
-            Failure("shown", snippet.place, snippet.name, "was declared and never rendered")
-            for snippet in declared[self._shown[page_path] :]
+            Failure("shown", snippet.place, snippet.name, message)
+            for snippet in page.snippets[self._shown[page_path] :]
+        ] + [
+            Failure("shown", use.place, "", f"the chart {message}")
+            for use in page.charts[self._charts_shown[page_path] :]
         ]
 
     def _fail(self, kind: str, place: Place, message: str) -> None:

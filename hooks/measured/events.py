@@ -1,8 +1,8 @@
 """What the children tell their parent while they run: one JSON line per event.
 
 Lines, not a report at the end, because a snippet may die at any moment, and because its own
-Python subprocesses write to the same file. Appending less than a page to a file opened with
-O_APPEND is one atomic write on the systems we support.
+Python subprocesses write to the same file. Appending to a regular file opened with O_APPEND is one
+atomic write on the systems we support.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Reads pages: which fences run, which values prose quotes, and where each stands.
+"""Reads pages: which fences run, which values and charts they quote, and where each stands.
 
 A page is converted once for nothing but this, with the site's own Markdown configuration and a
 formatter that collects instead of running. What Markdown itself takes for a fence is a fence:
 tabs, admonitions and four-backtick examples need no second scanner. Lines are known because each
-line that looks like an executed fence, or holds a value, is numbered first; what was numbered
-must come back as a collected fence or value, or stand visibly inside a code block. Anything else
-is an author's mistake that Markdown would have swallowed, such as a header it can not parse.
+line that looks like an executed fence or a chart, or holds a value, is numbered first; what was
+numbered must come back as a collected fence or value, or stand visibly inside a code block.
+Anything else is an author's mistake that Markdown would have swallowed, such as a header it can not
+parse.
 """
 
 from __future__ import annotations
@@ -21,12 +22,19 @@ import msgspec
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
+from measured import chart_spec
 from measured.snippets import Mistake, Place, Snippet, expectations, resolve
 
 LANGUAGES = ("python", "py")
 """Fence languages that can be executed."""
 
+CHART = "chart"
+"""The fence language of a chart."""
+
 _HEADER = re.compile(r"^(?P<start>[\s>]*(?:`{3,}|~{3,}).*?\bexec)(?P<rest>\b.*)$")
+_CHART_HEADER = re.compile(
+    rf"^(?P<start>[\s>]*(?:`{{3,}}|~{{3,}})\s*(?:\{{\s*)?\.?{CHART})(?P<rest>(?![\w#.+-]).*)$"
+)
 _EXEC_VALUE = re.compile(r"^\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s}]+)")
 _VALUE = re.compile(r"\{\{(?P<body>[^{}\n]*)\}\}")
 _LINE_OPTION = "fenceline"
@@ -47,6 +55,24 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
 
 
+class ChartUse(msgspec.Struct, frozen=True):
+    """A chart's fence."""
+
+    spec: chart_spec.Spec
+    source: str
+    """The fence's body."""
+    place: Place
+
+    @property
+    def name(self) -> str:
+        """Of its files below the site's folder for charts, without an ending."""
+        return f"{self.place.page.removesuffix('.md')}/{self.spec.slug}"
+
+    @property
+    def anchor(self) -> str:
+        return f"chart-{self.spec.slug}"
+
+
 class Page(msgspec.Struct, frozen=True):
     """What one page asks for, in the order it stands there."""
 
@@ -54,6 +80,7 @@ class Page(msgspec.Struct, frozen=True):
     snippets: list[Snippet]
     values: list[ValueUse]
     problems: list[Problem]
+    charts: list[ChartUse] = []
 
 
 class Values(Extension):
@@ -99,22 +126,22 @@ def read_page(
     html = _convert(numbered, collector, extensions, configs)
     visible = _Visible()
     visible.feed(html)
-    for snippet in collector.snippets:
-        if snippet.place.line in visible.lines:
+    for fence in (*collector.snippets, *collector.charts):
+        if fence.place.line in visible.lines:
             collector.problem(
-                snippet.place.line,
+                fence.place.line,
                 "an executed fence inside an indented code block: show an example in a fence of "
                 "four backticks",
             )
     for line in sorted(expected - collector.lines - visible.lines):
         collector.problem(
             line,
-            "this looks like an executed fence or a value, and Markdown takes it for neither "
-            '(a fence needs ```python exec="on" with every option as name="value"; '
+            "this looks like an executed fence, a chart or a value, and Markdown takes it for "
+            'neither (a fence needs ```python exec="on" with every option as name="value"; '
             'a value inside raw HTML needs markdown="1" on its element)',
         )
     collector.problems.sort(key=lambda problem: problem.place)
-    return Page(path, collector.snippets, collector.values, collector.problems)
+    return Page(path, collector.snippets, collector.values, collector.problems, collector.charts)
 
 
 class _Collector:
@@ -123,6 +150,7 @@ class _Collector:
         self._folder = snippets_folder
         self.snippets: list[Snippet] = []
         self.values: list[ValueUse] = []
+        self.charts: list[ChartUse] = []
         self.problems: list[Problem] = []
         self.lines: set[int] = set()
 
@@ -146,11 +174,7 @@ class _Collector:
         self, source: str, language: str, css_class: str, options: Any, *_: Any, **__: Any
     ) -> str:
         given: dict[str, str] = options["given"]
-        # Braces in code are no values: take the numbers out again.
-        self.lines |= {int(number) for number in re.findall(rf"{_MARK}(\d+)", source)}
-        source = re.sub(rf"{_MARK}\d+", "", source)
-        line = int(given.pop(_LINE_OPTION, 0))
-        self.lines.add(line)
+        source, line = self._unnumbered(source, given)
         try:
             expects, shown = expectations(given)
             fallback = f"{self._path.removesuffix('.md')}#{len(self.snippets) + 1}"
@@ -159,6 +183,35 @@ class _Collector:
             self.problem(line, str(mistake))
             return ""
         self.snippets.append(Snippet(name, code, Place(self._path, line), expects, shown))
+        return ""
+
+    def _unnumbered(self, source: str, given: dict[str, str]) -> tuple[str, int]:
+        """A fence's body as it stands on the page, and its line."""
+        # Braces in code are no values: take the numbers out again.
+        self.lines |= {int(number) for number in re.findall(rf"{_MARK}(\d+)", source)}
+        line = int(given.pop(_LINE_OPTION, 0))
+        self.lines.add(line)
+        return re.sub(rf"{_MARK}\d+", "", source), line
+
+    def validate_chart(
+        self, language: str, inputs: dict[str, str], options: dict[str, Any], *_: Any
+    ) -> bool:
+        options["given"] = dict(inputs)
+        return True
+
+    def format_chart(
+        self, source: str, language: str, css_class: str, options: Any, *_: Any, **__: Any
+    ) -> str:
+        given: dict[str, str] = options["given"]
+        source, line = self._unnumbered(source, given)
+        try:
+            if given:
+                raise Mistake(f"{next(iter(given))}: a chart's options stand in its fence's body")
+            spec = chart_spec.parse(source)
+        except Mistake as mistake:
+            self.problem(line, str(mistake))
+            return ""
+        self.charts.append(ChartUse(spec, source, Place(self._path, line)))
         return ""
 
     def value(self, body: str) -> str:
@@ -179,6 +232,9 @@ def _number(text: str, first_line: int) -> tuple[str, set[int]]:
             option = f' {_LINE_OPTION}="{number}"'
             lines[index] = header["start"] + header["rest"][:cut] + option + header["rest"][cut:]
             marked.add(number)
+        elif header := _CHART_HEADER.match(line):
+            lines[index] = f'{header["start"]} {_LINE_OPTION}="{number}"{header["rest"]}'
+            marked.add(number)
         elif _VALUE.search(line):
             lines[index] = _VALUE.sub(rf"{{{{\g<body>{_MARK}{number}}}}}", line)
             marked.add(number)
@@ -192,14 +248,23 @@ def _convert(
         {"name": name, "class": name, "validator": collector.validate, "format": collector.format}
         for name in LANGUAGES
     ]
+    fences.append(
+        {
+            "name": CHART,
+            "class": CHART,
+            "validator": collector.validate_chart,
+            "format": collector.format_chart,
+        }
+    )
+    mine = (*LANGUAGES, CHART)
     superfences = dict(configs.get("pymdownx.superfences", {}))
     superfences["custom_fences"] = fences + [
-        fence for fence in superfences.get("custom_fences", []) if fence["name"] not in LANGUAGES
+        fence for fence in superfences.get("custom_fences", []) if fence["name"] not in mine
     ]
     # Without the snippets extension an include stays visible in the fence, and is resolved here.
-    mine = [e for e in extensions if e != "pymdownx.snippets" and not isinstance(e, Values)]
+    others = [e for e in extensions if e != "pymdownx.snippets" and not isinstance(e, Values)]
     md = markdown.Markdown(
-        extensions=[*mine, Values(collector.value)],
+        extensions=[*others, Values(collector.value)],
         extension_configs={**configs, "pymdownx.superfences": superfences},
     )
     return md.convert(text)

@@ -76,6 +76,7 @@ def environment(home: Path, extra: dict[str, str]) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
         "COLUMNS": "100",
+        "MPLBACKEND": "agg",
         **extra,
     }
 

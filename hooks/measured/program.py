@@ -10,10 +10,12 @@ import signal
 import sys
 import traceback
 import types
+import warnings
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import wrapt
 
 from measured import events
 from measured.child import Job
@@ -106,6 +108,7 @@ def run(job: Job) -> int:
     log = events.Log(job.events)
     limit(job)
     die_with(job.starter)
+    wrapt.register_post_import_hook(_pass_show, "matplotlib.pyplot")
     try:
         namespace = execute(job.script, job.arguments)
     except SystemExit as error:
@@ -118,7 +121,17 @@ def run(job: Job) -> int:
         log.write(events.Raised(module + kind.__qualname__, str(error)[:2000]))
         return 1
     log.write(events.Finished(plain_values(namespace)))
+    if job.mode == "observe" and "matplotlib.pyplot" in sys.modules:
+        from measured import figures
+
+        for figure in figures.drawn():
+            log.write(events.Drawn(figure))
     return 0
+
+
+def _pass_show(pyplot: types.ModuleType) -> None:
+    """Let `show()` pass in silence: the figure is captured instead."""
+    warnings.filterwarnings("ignore", message="FigureCanvas.* is non-interactive")
 
 
 if __name__ == "__main__":

@@ -143,10 +143,12 @@ class Figure(msgspec.Struct, frozen=True):
     """A figure that the snippet drew with matplotlib."""
 
     svg: str
+    """Empty where it was not kept; then `note` says why."""
     title: str
     x_label: str
     y_label: str
     lines: list[Line]
+    note: str = ""
 
 
 class Process(msgspec.Struct, frozen=True):

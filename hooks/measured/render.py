@@ -1,22 +1,33 @@
-"""Draws what a record holds: the block of a fence, its receipt, a value in prose."""
+"""Draws what a record holds: the block of a fence, its receipt, a chart, a value in prose."""
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import markdown
 import markdown_exec
 from markupsafe import Markup
 
-from measured import claims, constants, evidence, noise, templating, values
+from measured import (
+    captured,
+    chart_data,
+    charts,
+    claims,
+    constants,
+    evidence,
+    noise,
+    templating,
+    values,
+)
 from measured.build import NOT_RUN, Build
 from measured.claims import Claim
 from measured.comparisons import Comparison, comparisons
-from measured.pages import LANGUAGES
+from measured.pages import CHART, LANGUAGES, ChartUse
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
-from measured.snippets import Snippet
+from measured.snippets import Place, Snippet
 
 _RULES = {
     "equal": "equal bit by bit",
@@ -28,6 +39,11 @@ _RULES = {
 
 _SHORT = 12
 """Characters up to which a value is not broken over two lines."""
+
+_MOST_ROWS = 60
+"""Rows of a data table that a page shows; the files have all."""
+
+_FILES = {"csv": chart_data.as_csv, "json": chart_data.as_json}
 
 _templates = templating.environment(autoescape=True)
 _templates.filters.update(values.FILTERS)
@@ -55,7 +71,7 @@ class Renderer:
             markdown_exec.formatters[language] = self.block
 
     def block(self, *, code: str, md: markdown.Markdown, **options: Any) -> Markup:
-        """An executed fence: source, output, receipt."""
+        """An executed fence: source, output, figures, receipt."""
         snippet = self._build.take(self._page, code)
         record = self._build.record(snippet) if snippet else None
         output = record.observed.output.rstrip("\n") if record else ""
@@ -68,7 +84,16 @@ class Renderer:
         )
         if snippet is None:
             return html
-        return self._receipt(snippet, record, html)
+        return self._safely(snippet.place, lambda: self._receipt(snippet, record, html))
+
+    def _safely(self, place: Place, draw: Callable[[], Markup]) -> Markup:
+        """Draw a block; an exception fails the build. Superfences would swallow it, and show the
+        fence."""
+        try:
+            return draw()
+        except Exception as error:
+            self._build.not_drawn(place, error)
+            return Markup("")
 
     def _receipt(self, snippet: Snippet, record: RunRecord | None, block: Markup) -> Markup:
         failures = judge(snippet, record) if record else []
@@ -84,9 +109,55 @@ class Renderer:
                 failures=failures,
                 rules=_RULES,
                 declared=DECLARED,
+                figures=_figures(snippet, record),
+                most_rows=_MOST_ROWS,
                 **(_facts(record) if record else {}),
             )
         )
+
+    @property
+    def chart_fence(self) -> dict[str, Any]:
+        """A custom fence for pymdownx.superfences."""
+        return {
+            "name": CHART,
+            "class": CHART,
+            "validator": lambda *_: True,
+            "format": lambda source, *_, **__: self.chart(source),
+        }
+
+    def chart(self, source: str) -> Markup:
+        """The fence of a chart: drawing, caption, data table, downloads."""
+        use = self._build.take_chart(self._page, source)
+        if use is None:
+            return Markup("")
+        return self._safely(use.place, lambda: self._chart(use))
+
+    def _chart(self, use: ChartUse) -> Markup:
+        data = self._build.chart(use)
+        drawing = charts.drawing(data, use.anchor, self._build.drawings) if data else None
+        template = _templates.get_template("chart.html")
+        return Markup(
+            template.render(use=use, data=data, drawing=drawing, **self._links(use, data))
+        )
+
+    def _links(self, use: ChartUse, data: chart_data.Data | None) -> dict[str, Any]:
+        return {
+            "most_rows": _MOST_ROWS,
+            "downloads": {
+                ending.upper(): self._relative(f"charts/{use.name}.{ending}") for ending in _FILES
+            },
+            "records": {
+                source.snippet: self._relative(f"records/{source.snippet.replace('#', '-')}.json")
+                for source in (data.sources if data else [])
+            },
+        }
+
+    def downloads(self) -> Iterator[tuple[str, str]]:
+        """Path below the site's root, and text, of the files that charts offer."""
+        for use in self._build.charts:
+            if data := self._build.chart(use):
+                for ending, write in _FILES.items():
+                    yield f"charts/{use.name}.{ending}", write(data)
 
     def value(self, expression: str) -> Markup:
         """A value in prose, linked to the record it comes from; or a table."""
@@ -152,6 +223,13 @@ def _mark(made: list[Claim]) -> Markup:
 
 def _anchor(snippet: Snippet) -> str:
     return snippet.name.replace("/", "-").replace("#", "-")
+
+
+def _figures(snippet: Snippet, record: RunRecord | None) -> list[captured.Shown]:
+    return [
+        captured.shown(figure, f"{_anchor(snippet)}-figure-{number}")
+        for number, figure in enumerate(record.figures if record else [], 1)
+    ]
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:

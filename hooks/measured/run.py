@@ -91,7 +91,7 @@ def begin(snippet: Snippet, key: str, cache: Path) -> Iterator[Begun]:
     """Observe one snippet, with nothing beside it. Never raises for what the snippet does."""
     with children.temporary_folder() as folder:
         toolchain.write_bytecode(children.import_all)
-        warmed = None if snippet.expects.fresh else _warmed(cache)
+        warmed = _warmed(snippet, folder, cache)
         observed = measure.observe(snippet, folder, _timeout(snippet), warmed)
         again = snippet.expects.warm and observed.process.ending in ("finished", "raised")
         warm_books = measure.observe_warm(snippet, folder, _timeout(snippet)) if again else None
@@ -108,8 +108,13 @@ def _timeout(snippet: Snippet) -> float:
     return snippet.expects.timeout or TIMEOUT_SECONDS
 
 
-def _warmed(cache: Path) -> Path | None:
-    return toolchain.warm(cache / "toolchain", children.probe)
+def _warmed(snippet: Snippet, folder: Path, cache: Path) -> Path | None:
+    """What the caches of a snippet's children are to be copies of; what it plots with is in
+    `folder` at once."""
+    kept_in = cache / "toolchain"
+    if "matplotlib" in snippet.source:
+        toolchain.list_fonts(folder, kept_in, children.probe)
+    return None if snippet.expects.fresh else toolchain.warm(kept_in, children.probe)
 
 
 def _audit(
@@ -164,7 +169,7 @@ def explain(
     timeout = _timeout(snippet)
     fallback_random = record.audit.fallback_random
     with children.temporary_folder() as folder:
-        toolchain.prepare(folder, None if snippet.expects.fresh else _warmed(cache))
+        toolchain.prepare(folder, _warmed(snippet, folder, cache))
 
         def again(stage: str, seconds: float) -> list[Call] | None:
             limit = min(timeout * AUDIT_PATIENCE, seconds)

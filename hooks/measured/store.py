@@ -18,10 +18,10 @@ from measured.record import RunRecord
 _ENGINE = (
     "again", "ahead", "artefacts", "audit", "auditor", "benchmarks", "books", "boot/sitecustomize",
     "child", "children", "compare", "comparisons", "constants", "dispatch", "due", "events",
-    "formulas", "gradients", "holders", "locate", "marks", "masking", "measure", "modes", "noise",
-    "observe", "process", "program", "reach", "record", "reference", "refusals", "reproducer",
-    "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating", "toolchain",
-    "tracing", "twin", "undefined", "warm",
+    "figures", "formulas", "gradients", "holders", "locate", "marks", "masking", "measure", "modes",
+    "noise", "observe", "process", "program", "reach", "record", "reference", "refusals",
+    "reproducer", "resampling", "run", "shadow", "sight", "snapshot", "stages", "templating",
+    "toolchain", "tracing", "twin", "undefined", "warm",
 )  # fmt: skip
 
 

@@ -4,6 +4,9 @@ It tries the vector instruction sets with several small C++ programs, and precom
 headers. Both cost seconds and belong to the machine, not to a model. Each observed child starts
 with a copy of their results and nothing else, unless its fence says fresh="yes".
 
+A snippet that plots starts with matplotlib's list of the machine's fonts, which takes a while to
+make, and says so.
+
 Python's own bytecode files are written first, too: a new environment has none, and importing
 torch's compiler without them takes several times as long.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import tempfile
@@ -30,12 +34,14 @@ torch.compile(lambda x: x * 0.7853981 + 0.5772157)(torch.ones(17))
 
 BYTECODE = "import torch._inductor.compile_fx"
 
+FONTS = "import matplotlib.font_manager"
+
 _COMPILED = ("fxgraph", "aotautograd", "locks")
 """Subfolders of an Inductor cache that hold compiled graphs, not facts about the machine."""
 
-INDUCTOR, TEMPORARY = "inductor", "tmp"
-"""Subfolders of a child's folder: its Inductor cache, and its TMPDIR, in which Inductor keeps the
-precompiled headers wherever its cache is."""
+INDUCTOR, TEMPORARY, MATPLOTLIB = "inductor", "tmp", "matplotlib"
+"""Subfolders of a child's folder: its Inductor cache; its TMPDIR, in which Inductor keeps the
+precompiled headers wherever its cache is; and what matplotlib keeps."""
 
 
 def warm(folder: Path, run: Callable[[str, Path], bool]) -> Path | None:
@@ -80,6 +86,22 @@ def prepare(folder: Path, warmed: Path | None) -> None:
             shutil.copytree(warmed / name, folder / name)
 
 
+def list_fonts(folder: Path, kept_in: Path, run: Callable[[str, Path], bool]) -> None:
+    """Put matplotlib's list of fonts into a child's folder; made once by `run(program, folder)`."""
+    kept = kept_in / f"fonts-{importlib.metadata.version('matplotlib')}"
+    if not kept.is_dir():
+        kept_in.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept_in) as making:
+            if not run(FONTS, Path(making)):
+                return
+            try:
+                os.rename(Path(making) / MATPLOTLIB, kept)
+            except OSError:  # Another build was faster.
+                if not kept.is_dir():
+                    raise
+    shutil.copytree(kept, folder / MATPLOTLIB, dirs_exist_ok=True)
+
+
 def clear(folder: Path) -> None:
     """Take from the TMPDIR of a child what its snippet left there; Inductor's headers stay."""
     (folder / TEMPORARY).mkdir(exist_ok=True)
@@ -96,4 +118,5 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "TORCHINDUCTOR_CACHE_DIR": str(folder / INDUCTOR),
         "TMPDIR": str(folder / TEMPORARY),
+        "MPLCONFIGDIR": str(folder / MATPLOTLIB),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -79,11 +79,7 @@ def evaluate(quotation: Quotation, values: Mapping[str, Mapping[str, Any]]) -> t
     `values` maps the name of each snippet to its values. Raises `Mistake`.
     """
     with _told_of(quotation.expression):
-        if quotation.name not in values:
-            raise Mistake(f"no snippet {quotation.name} runs on this site")
-        value: Any = values[quotation.name]
-        for step in quotation.path:
-            value = _step(value, step)
+        value = _value(quotation.name, quotation.path, values)
         try:
             return value, FILTERS[quotation.filter](value)
         except TypeError:
@@ -163,6 +159,23 @@ def _argument(node: ast.expr) -> Argument:
     raise Mistake(
         f"{ast.unparse(node)}: expected a number, a text in quotation marks, true or false"
     )
+
+
+def look_up(reference: str, values: Mapping[str, Mapping[str, Any]]) -> tuple[str, Any]:
+    """Name of the snippet, and the value that `part/name.value` means. Raises `Mistake`."""
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise Mistake("expected part/name.value")
+    return match["name"], _value(match["name"], match["path"].split("."), values)
+
+
+def _value(name: str, path: Iterable[str], values: Mapping[str, Mapping[str, Any]]) -> Any:
+    if name not in values:
+        raise Mistake(f"no snippet {name} runs on this site")
+    value: Any = values[name]
+    for step in path:
+        value = _step(value, step)
+    return value
 
 
 def _step(value: Any, step: str) -> Any:
