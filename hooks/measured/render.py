@@ -66,7 +66,21 @@ class Renderer:
         )
         if snippet is None:
             return html
+        if record is None and snippet.name in self._build.waiting:
+            return self._waiting(snippet, html)
         return self._receipt(snippet, record, html)
+
+    def _waiting(self, snippet: Snippet, block: Markup) -> Markup:
+        """The block of a snippet that runs, or will: source, and when its result may come."""
+        template = _templates.get_template("waiting.html")
+        before = self._build.waiting[snippet.name]
+        return Markup(template.render(block=block, anchor=_anchor(snippet), before=before))
+
+    def mistakes(self, page: str) -> str:
+        """Markdown to show in place of a page that can not be drawn; empty if it can."""
+        template = _templates.get_template("mistakes.html")
+        mistakes = self._build.mistakes(page)
+        return template.render(page=page, mistakes=mistakes) if mistakes else ""
 
     def _receipt(self, snippet: Snippet, record: RunRecord | None, block: Markup) -> Markup:
         failures = judge(snippet, record) if record else []
@@ -92,7 +106,9 @@ class Renderer:
             return self._table(expression)
         shown = self._build.value(expression)
         if shown is None:
-            return Markup('<span class="measured-value measured-missing">not run here</span>')
+            waits = expression.partition(".")[0].strip() in self._build.waiting
+            html = '<span class="measured-value measured-missing">{}</span>'
+            return Markup(html).format("running" if waits else "not run here")
         name, text = shown
         if name in evidence.NAMES:
             target = evidence.file_name(name)
