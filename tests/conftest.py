@@ -32,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A test says itself when everything is to run again, in CI as elsewhere.
+    os.environ.setdefault("MEASURED_FRESH", "0")
     config.addinivalue_line("markers", "nightly: takes long; run with --nightly only")
     if hasattr(config, "workerinput"):
         _share_the_machine(config)

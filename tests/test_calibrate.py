@@ -12,6 +12,7 @@ from measured import battery, calibrate, compare, constants, evidence
 from measured.build import Build
 from measured.pages import Page, ValueUse
 from measured.render import Renderer
+from measured.results import Results
 from measured.snippets import Place
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -115,7 +116,7 @@ def test_the_record_has_caught_every_real_difference():
 
 @pytest.mark.parametrize("name", evidence.TABLES)
 def test_a_list_of_a_record_is_a_table(tmp_path, name):
-    renderer = Renderer(Build(tmp_path, DOCS))
+    renderer = Renderer(Build(Results(tmp_path), DOCS))
     renderer.enter("page.md", "page/")
     html = renderer.value(name)
     of, _, part = name.partition(".")
@@ -124,7 +125,7 @@ def test_a_list_of_a_record_is_a_table(tmp_path, name):
 
 @pytest.mark.parametrize("value", ["calibration.seeds", "mutations.totals.faults"])
 def test_a_value_of_a_record_leads_to_it(tmp_path, value):
-    renderer = Renderer(Build(tmp_path, DOCS))
+    renderer = Renderer(Build(Results(tmp_path), DOCS))
     renderer.enter("page.md", "page/")
     html = renderer.value(f"{value} | count")
     assert f'href="../{value.partition(".")[0]}.json"' in html
@@ -132,6 +133,6 @@ def test_a_value_of_a_record_leads_to_it(tmp_path, value):
 
 @pytest.mark.parametrize("name", evidence.TABLES)
 def test_without_a_record_a_table_is_a_mistake(tmp_path, name):
-    build = Build(tmp_path, tmp_path)
+    build = Build(Results(tmp_path), tmp_path)
     build.read([Page("a.md", [], [ValueUse(name, Place("a.md", 1))], [])])
     assert len(build.judge([])) == 1

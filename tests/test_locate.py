@@ -23,7 +23,6 @@ from measured import (
     script,
     stages,
 )
-from measured.build import Build
 from measured.record import (
     SCHEMA,
     Audit,
@@ -35,6 +34,7 @@ from measured.record import (
     Process,
     RunRecord,
 )
+from measured.results import Results
 from measured.snippets import Expectations, Place, Snippet
 
 PARITY = Path(__file__).parent / "parity"
@@ -171,9 +171,9 @@ def test_a_green_build_runs_nothing_more(tmp_path, monkeypatch):
     snippet = Snippet("a/b", "", Place("p.md", 1), Expectations(graphs=0), {})
     made = record_of(call())
     monkeypatch.setattr(children, "run", lambda *_, **__: pytest.fail("ran a child"))
-    build = Build(tmp_path)
-    build._keep(snippet, made, executed=True)
-    assert build.record(snippet) is made
+    results = Results(tmp_path)
+    results._keep(snippet, made)
+    assert results.find(made.key) is made
 
 
 @pytest.fixture

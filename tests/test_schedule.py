@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from measured import process, schedule, warm
+from measured import process, progress, schedule, warm
 from measured.record import RunRecord
 from measured.snippets import Expectations, Place, Snippet
 
@@ -25,7 +25,7 @@ class Build:
     def __init__(self, cache: Path, known: dict[str, RunRecord] | None = None) -> None:
         self.cache = cache
         self.known = known or {}
-        self.kept: dict[str, tuple[RunRecord, bool]] = {}
+        self.kept: dict[str, RunRecord] = {}
         self.steps: list[tuple[str, str]] = []
 
     def execute(self, *jobs: schedule.Job) -> None:
@@ -33,10 +33,10 @@ class Build:
             jobs, cache=self.cache, load=self.known.get, keep=self.keep, tell=self.tell
         )
 
-    def keep(self, snippet: Snippet, made: RunRecord, executed: bool) -> None:
-        self.kept[snippet.name] = made, executed
+    def keep(self, snippet: Snippet, made: RunRecord) -> None:
+        self.kept[snippet.name] = made
 
-    def tell(self, step: schedule.Step) -> None:
+    def tell(self, step: progress.Step) -> None:
         self.steps.append((step.doing, step.name.removeprefix("part/")))
 
 
@@ -75,14 +75,9 @@ def test_no_audit_runs_beside_a_measurement(tmp_path, monkeypatch, two_cores):
 def test_what_another_build_ran_meanwhile_is_not_run_again(tmp_path, two_cores):
     first = Build(tmp_path)
     first.execute(job("a"))
-    made, executed = first.kept["part/a"]
-    assert executed
-    second = Build(tmp_path, {"a" * 64: made})
+    second = Build(tmp_path, {"a" * 64: first.kept["part/a"]})
     second.execute(job("a"), job("b"))
-    assert {name: executed for name, (_, executed) in second.kept.items()} == {
-        "part/a": False,
-        "part/b": True,
-    }
+    assert second.kept.keys() == {"part/b"}
     assert ("observing", "a") not in second.steps
 
 
@@ -93,16 +88,16 @@ def test_audits_are_forked_where_there_are_several(tmp_path, two_cores):
     alone, several = Build(tmp_path), Build(tmp_path)
     alone.execute(job("a", source))
     several.execute(job("a", source), job("b", source))
-    assert [made.audit.forked for made, _ in alone.kept.values()] == [False]
-    assert [made.audit.forked for made, _ in several.kept.values()] == [True, True]
+    assert [made.audit.forked for made in alone.kept.values()] == [False]
+    assert [made.audit.forked for made in several.kept.values()] == [True, True]
 
 
 def test_an_interrupt_keeps_what_is_finished_and_ends_the_rest(tmp_path, monkeypatch, two_cores):
     monkeypatch.setattr(process, "stopping", threading.Event())
     build = Build(tmp_path)
 
-    def keep(snippet: Snippet, made: RunRecord, executed: bool) -> None:
-        build.kept[snippet.name] = made, executed
+    def keep(snippet: Snippet, made: RunRecord) -> None:
+        build.kept[snippet.name] = made
         raise KeyboardInterrupt
 
     monkeypatch.setattr(build, "keep", keep)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 
 import pytest
-
-TEMPLATE = Path(__file__).parent / "site" / "mkdocs.yml"
-ROOT = Path(__file__).parent.parent
+from sites import make_site, mkdocs, page
 
 GOOD = """
 import torch
@@ -99,48 +94,6 @@ f(torch.ones(2))
 
 
 DECLARED = 'diverges="value" upstream="pytorch#117265"'
-
-
-def mkdocs(
-    site: Path, cache: Path, *arguments: str, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run MkDocs on a site as a user would, with a cache of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", *arguments],
-        cwd=site,
-        env={
-            **os.environ,
-            "MEASURED_CACHE": str(cache),
-            "NO_MKDOCS_2_WARNING": "1",
-            "COLUMNS": "200",
-            **(env or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-
-
-def page(*fences: tuple[str, str], text: str = "") -> str:
-    """A page with an inline fence for each (options, code)."""
-    blocks = [
-        f'```python exec="on" fresh="yes" {options}\n{code.strip()}\n```'
-        for options, code in fences
-    ]
-    return "---\ntitle: T\n---\n\n# T\n\n" + text + "\n\n" + "\n\n".join(blocks) + "\n"
-
-
-def make_site(folder: Path, pages: dict[str, str], snippets: dict[str, str] | None = None) -> Path:
-    (folder / "docs").mkdir(parents=True)
-    (folder / "snippets" / "part").mkdir(parents=True)
-    config = TEMPLATE.read_text().replace("../../hooks/site.py", str(ROOT / "hooks" / "site.py"))
-    (folder / "mkdocs.yml").write_text(config)
-    for name, text in pages.items():
-        (folder / "docs" / name).write_text(text)
-    for name, text in (snippets or {}).items():
-        (folder / "snippets" / "part" / name).write_text(text.lstrip())
-    return folder
 
 
 def line_of(site: Path, name: str, fence: int = 1) -> int:
@@ -434,7 +387,7 @@ def test_only_the_edited_snippet_runs_again(good, home, cache):
     result = mkdocs(site, cache, "build")
     (site / "docs" / "index.md").write_text(kept)
     assert "1 executed now" in result.stderr
-    assert "running 1/1: index#3" in result.stderr
+    assert "observing 1/1: index#3" in result.stderr
 
 
 def test_the_build_s_own_process_never_imports_torch(good, home, cache, tmp_path):
@@ -473,7 +426,7 @@ def test_mistakes_are_told_before_anything_runs(tmp_path, cache):
     result = mkdocs(site, cache, "build")
     assert result.returncode == 1
     assert f'index.md:{line_of(site, "index.md")}: unknown option graphz="1"' in result.stderr
-    assert "running" not in result.stderr
+    assert "observing" not in result.stderr
 
 
 def test_a_snippet_included_twice_is_a_mistake(tmp_path, cache):

@@ -1,4 +1,4 @@
-"""The command line: `measured audit script.py`."""
+"""The command line: `measured build`, `measured serve`, `measured audit script.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import traceback
 
 import click
 
+from measured import commands
 from measured import script as scripts
+from measured.settings import Settings
 
 _EXIT_CODES = f"""\b
 Exit codes, the first that applies from the top:
@@ -104,6 +106,43 @@ def audit(
     else:
         click.echo(scripts.text(outcome), err=True)
     context.exit(outcome.verdict.exit_code)
+
+
+_only = click.option(
+    "--only",
+    multiple=True,
+    metavar="PAGE",
+    help="Build and run this page alone, such as start/five-minutes.md. May be given several "
+    "times.",
+)
+_fresh = click.option(
+    "--fresh", is_flag=True, help="Run every snippet again, whatever results are stored."
+)
+
+
+@cli.command()
+@_only
+@_fresh
+@click.option("--require-claims", is_flag=True, help="Fail for a claim that is undecided.")
+@click.option("--strict", is_flag=True, help="Fail for a warning of MkDocs.")
+@click.option("--site-dir", type=click.Path(), metavar="DIR", help="Where to build the site.")
+def build(
+    only: tuple[str, ...], fresh: bool, require_claims: bool, strict: bool, site_dir: str | None
+) -> None:
+    """Run the snippets that have no result yet, and build the site: `mkdocs build`."""
+    given = ["--strict"] * strict + (["--site-dir", site_dir] if site_dir else [])
+    commands.become(commands.command("build", given), Settings(only, fresh, require_claims))
+
+
+@cli.command()
+@_only
+@_fresh
+@click.option("--dev-addr", metavar="IP:PORT", help="Where to serve the site.")
+@click.option("--open", "opened", is_flag=True, help="Open the site in a browser.")
+def serve(only: tuple[str, ...], fresh: bool, dev_addr: str | None, opened: bool) -> None:
+    """Show the site while it is written, and run snippets in the background: `mkdocs serve`."""
+    given = (["--dev-addr", dev_addr] if dev_addr else []) + ["--open"] * opened
+    commands.become(commands.command("serve", given), Settings(only, fresh))
 
 
 def main() -> None:

@@ -9,31 +9,23 @@ import functools
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from measured import (
-    chart_data,
-    constants,
-    evidence,
-    machine,
-    noise,
-    report,
-    run,
-    schedule,
-    store,
-    values,
-)
+from measured import chart_data, constants, evidence, machine, noise, report, store, values
 from measured.claims import Claim
 from measured.pages import ChartUse, Page
+from measured.progress import Tell
 from measured.record import RunRecord
 from measured.report import Failure
+from measured.results import Job, Results
 from measured.snippets import Mistake, Place, Snippet, content_key
 
-Progress = Callable[[str], None]
+RUNNING = "running"
+"""What a page says in place of a value while its snippet runs, or waits for others."""
 
 NOT_RUN = "not run here"
 """What a page says in place of a value, and why a claim on it is undecided."""
@@ -62,16 +54,17 @@ def audit_cost(records: Iterable[RunRecord]) -> float:
 class Build:
     """State of one build, from the reading of the pages to the verdict."""
 
-    def __init__(self, cache: Path | None = None, docs: Path | None = None) -> None:
-        self._cache = cache or store.cache_folder()
+    def __init__(self, results: Results, docs: Path | None = None) -> None:
+        self._results = results
         self._docs = docs
-        self._store = store.Store(self._cache / "records")
         self._pages: dict[str, Page] = {}
+        self._chosen: Collection[str] = ()
         self._records: dict[str, RunRecord] = {}
         self._failures: list[Failure] = []
         self._shown: Counter[str] = Counter()
         self._charts_shown: Counter[str] = Counter()
-        self.executed = 0
+        self.waiting: Mapping[str, int] = {}
+        """Names of snippets whose result is still to come -> how many run before it."""
 
     built_in = ("build", "machine", "rule", *evidence.NAMES)
     """Names of values that are not a snippet's."""
@@ -79,6 +72,11 @@ class Build:
     tables = ("build.differences", *evidence.TABLES)
     """What a page may quote, alone in a paragraph, as a table: made from this build's records, or
     from a committed record."""
+
+    @property
+    def executed(self) -> int:
+        """Snippets that ran for this build."""
+        return self._results.executed
 
     @property
     def snippets(self) -> list[Snippet]:
@@ -100,9 +98,19 @@ class Build:
     def pairs(self) -> list[tuple[Snippet, RunRecord | None]]:
         return [(snippet, self.record(snippet)) for snippet in self.snippets]
 
-    def read(self, pages: Iterable[Page]) -> list[Failure]:
-        """Step 1. Takes what each page declares. Returns the authors' mistakes."""
+    @property
+    def judged(self) -> list[tuple[Snippet, RunRecord | None]]:
+        """The pairs of the pages that are built."""
+        return [pair for pair in self.pairs if pair[0].place.page in self._chosen]
+
+    def read(self, pages: Iterable[Page], chosen: Collection[str] | None = None) -> list[Failure]:
+        """Step 1. Takes what each page declares. Returns the authors' mistakes.
+
+        `chosen`: the pages that are built, if not all of them are. Of the others, values may be
+        quoted where a result is stored, and nothing runs and nothing fails.
+        """
         self._pages = {page.path: page for page in pages}
+        self._chosen = self._pages.keys() if chosen is None else chosen
         for page in self._pages.values():
             for problem in page.problems:
                 self._fail("mistake", problem.place, problem.message)
@@ -133,36 +141,35 @@ class Build:
                 )
             first.setdefault(use.name, use.place)
 
-    def execute(self, progress: Progress) -> None:
-        """Steps 2 and 3. Looks each snippet up by its key and runs those that are missing."""
-        keys = self._keys()
+    def mistakes(self, page: str) -> list[Failure]:
+        """What `read` found on one page."""
+        return [f for f in self._failures if f.kind == "mistake" and f.place.page == page]
+
+    def order(self, paths: Iterable[str]) -> None:
+        """The pages in the order in which their snippets run; those not named come last."""
+        named = {path: self._pages[path] for path in paths if path in self._pages}
+        self._pages = named | self._pages
+
+    def plan(self) -> list[Job]:
+        """Step 2. Looks each snippet up by its key. Returns those that must run, in their order."""
         missing = []
-        for name, (snippet, key) in keys.items():
-            if found := self._store.load(key):
+        for name, (snippet, key) in self._keys().items():
+            built = snippet.place.page in self._chosen
+            if found := self._results.find(key) if built else self._results.stored(key):
                 self._records[name] = found
-            elif snippet.expects.needs == "cuda" and not machine.has_cuda():
-                continue  # Shown as "not run here".
-            else:
-                missing.append((snippet, key))
+            elif built and (snippet.expects.needs != "cuda" or machine.has_cuda()):
+                missing.append((snippet, key))  # Others are shown as "not run here".
         if missing and (obstacle := machine.missing()):
             self._fail("ending", missing[0][0].place, obstacle)
-            return
-        schedule.execute(
-            missing,
-            cache=self._cache,
-            load=self._store.load,
-            keep=self._keep,
-            tell=lambda step: progress(f"{step.doing} {step.number}/{step.of}: {step.name}"),
-        )
+            return []
+        return missing
 
-    def _keep(self, snippet: Snippet, made: RunRecord, executed: bool) -> None:
-        if executed:
-            self.executed += 1
-            # A failure is not kept: the next build tries again.
-            if not report.judge(snippet, made):
-                self._store.save(made)
-            made = run.explain(snippet, made, report.undeclared(snippet, made), self._cache)
-        self._records[snippet.name] = made
+    def execute(self, jobs: Sequence[Job], tell: Tell) -> None:
+        """Step 3. Runs what is missing."""
+        self._results.make(jobs, tell)
+        for snippet, key in jobs:
+            if made := self._results.find(key):
+                self._records[snippet.name] = made
 
     def _keys(self) -> dict[str, tuple[Snippet, str]]:
         fingerprint = machine.fingerprint(machine.describe())
@@ -303,7 +310,7 @@ class Build:
         Undecided claims are failures where `require_claims`.
         """
         failures = list(self._failures)
-        for snippet, record in self.pairs:
+        for snippet, record in self.judged:
             if record:
                 failures += report.judge(snippet, record)
         made, mistakes = self._judge_values()
@@ -324,7 +331,7 @@ class Build:
         made: list[tuple[Place, Claim]] = []
         mistakes: list[Failure] = []
         known = ("build", *self.evidence)
-        for use in (use for page in self._pages.values() for use in page.values):
+        for use in (use for page in self._built for use in page.values):
             if use.expression in self.tables and use.expression.startswith(known):
                 continue
             quotation = None
@@ -340,6 +347,11 @@ class Build:
         return made, mistakes
 
     @property
+    def _built(self) -> list[Page]:
+        """The pages that are built."""
+        return [page for path, page in self._pages.items() if path in self._chosen]
+
+    @property
     def _broken(self) -> set[str]:
         """Snippets that left no values, which has been told once already."""
         return {
@@ -350,7 +362,7 @@ class Build:
 
     def _charts_without_data(self) -> list[Failure]:
         failures = []
-        for use in (use for page in self._pages.values() for use in page.charts):
+        for use in (use for page in self._built for use in page.charts):
             try:
                 chart_data.make(use.spec, self._records)
             except Mistake as mistake:
@@ -372,4 +384,6 @@ class Build:
         ]
 
     def _fail(self, kind: str, place: Place, message: str) -> None:
+        if place.page not in self._chosen:
+            return
         self._failures.append(Failure(kind, place, "", message))

@@ -32,10 +32,10 @@ def temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def import_all(program: str) -> None:
+def import_all(program: str) -> bool:
     """Run a program that imports what every snippet imports, so that its bytecode is there."""
     with temporary_folder() as folder:
-        probe(program, folder)
+        return probe(program, folder)
 
 
 def probe(program: str, folder: Path) -> bool:

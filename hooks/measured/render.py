@@ -21,7 +21,7 @@ from measured import (
     templating,
     values,
 )
-from measured.build import NOT_RUN, Build
+from measured.build import NOT_RUN, RUNNING, Build
 from measured.claims import Claim
 from measured.comparisons import Comparison, comparisons
 from measured.pages import CHART, LANGUAGES, ChartUse
@@ -84,6 +84,8 @@ class Renderer:
         )
         if snippet is None:
             return html
+        if record is None and snippet.name in self._build.waiting:
+            return self._waiting(snippet, html)
         return self._safely(snippet.place, lambda: self._receipt(snippet, record, html))
 
     def _safely(self, place: Place, draw: Callable[[], Markup]) -> Markup:
@@ -94,6 +96,18 @@ class Renderer:
         except Exception as error:
             self._build.not_drawn(place, error)
             return Markup("")
+
+    def _waiting(self, snippet: Snippet, block: Markup) -> Markup:
+        """The block of a snippet that runs, or will: source, and when its result may come."""
+        template = _templates.get_template("waiting.html")
+        before = self._build.waiting[snippet.name]
+        return Markup(template.render(block=block, anchor=_anchor(snippet), before=before))
+
+    def mistakes(self, page: str) -> str:
+        """Markdown to show in place of a page that can not be drawn; empty if it can."""
+        template = _templates.get_template("mistakes.html")
+        mistakes = self._build.mistakes(page)
+        return template.render(page=page, mistakes=mistakes) if mistakes else ""
 
     def _receipt(self, snippet: Snippet, record: RunRecord | None, block: Markup) -> Markup:
         failures = judge(snippet, record) if record else []
@@ -165,10 +179,17 @@ class Renderer:
             return self._table(expression)
         shown = self._build.value(expression)
         if shown is None or shown.text is None:
-            html = Markup('<span class="measured-value measured-missing">{}</span>').format(NOT_RUN)
+            html = Markup('<span class="measured-value measured-missing">{}</span>').format(
+                self._absent(expression)
+            )
         else:
             html = self._link(expression, shown.name, shown.text)
         return html + _mark(shown.claims) if shown and shown.claims else html
+
+    def _absent(self, expression: str) -> str:
+        """What a page says in place of a value."""
+        waits = expression.partition(".")[0].strip() in self._build.waiting
+        return RUNNING if waits else NOT_RUN
 
     def _link(self, expression: str, name: str, text: str) -> Markup:
         if name in evidence.NAMES:

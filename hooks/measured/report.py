@@ -318,6 +318,15 @@ def text(failures: list[Failure]) -> str:
     return "\n".join(lines)
 
 
+def interrupted(finished: int, of: int) -> str:
+    """What a person reads who has interrupted a build.
+
+    >>> interrupted(1, 3)
+    'Interrupted: 1 of 3 snippets finished, and the results are kept'
+    """
+    return f"Interrupted: {finished} of {of} snippets finished, and the results are kept"
+
+
 def summary(
     snippets: list[tuple[Snippet, RunRecord | None]],
     failures: list[Failure],

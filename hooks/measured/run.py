@@ -90,7 +90,7 @@ class Begun:
 def begin(snippet: Snippet, key: str, cache: Path) -> Iterator[Begun]:
     """Observe one snippet, with nothing beside it. Never raises for what the snippet does."""
     with children.temporary_folder() as folder:
-        toolchain.write_bytecode(children.import_all)
+        toolchain.write_bytecode(cache / "toolchain", children.import_all)
         warmed = _warmed(snippet, folder, cache)
         observed = measure.observe(snippet, folder, _timeout(snippet), warmed)
         again = snippet.expects.warm and observed.process.ending in ("finished", "raised")

@@ -12,18 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-import msgspec
-
 from measured import children, machine, process, run, warm
+from measured.progress import FINISHED, Step, Tell
 from measured.record import RunRecord
 from measured.run import Begun
 from measured.snippets import Snippet
 
 Job = tuple[Snippet, str]
 """A snippet and its content key."""
-
-Keep = Callable[[Snippet, RunRecord, bool], None]
-"""Takes the record of a snippet, and whether it was made now."""
 
 _MOST_AUDITS = 4
 """Audits beside each other: each needs the memory of a process that has imported torch."""
@@ -32,31 +28,19 @@ _BATCH = 2
 """Snippets per audit beside each other that are measured before their audits start."""
 
 
-class Step(msgspec.Struct, frozen=True):
-    """Something begins, or has come to its end."""
-
-    name: str
-    """Of the snippet."""
-    doing: str
-    """observing, auditing or finished."""
-    number: int
-    """Which of the jobs it is, from 1."""
-    of: int
-
-
 def execute(
     jobs: Sequence[Job],
     *,
     cache: Path,
     load: Callable[[str], RunRecord | None],
-    keep: Keep,
-    tell: Callable[[Step], None],
+    keep: Callable[[Snippet, RunRecord], object],
+    tell: Tell,
 ) -> None:
     """Run each job once, in this order, and `keep` its record as soon as there is one.
 
-    `load` looks a key up again under the lock: another build may have run it meanwhile. `keep` and
-    `tell` are called in this thread. When an exception ends this, such as an interrupt, so does
-    every child.
+    `load` looks a key up under the lock: what another build has run meanwhile is left out. `keep`
+    and `tell` are called in this thread. When an exception ends this, such as an interrupt, so
+    does every child.
     """
     beside = max(1, min(_MOST_AUDITS, _cores(), len(jobs)))
     numbered, size = list(enumerate(jobs, 1)), _BATCH * beside
@@ -79,15 +63,13 @@ def _run(
     parents: queue.SimpleQueue[warm.Parent | None],
     cache: Path,
     load: Callable[[str], RunRecord | None],
-    keep: Keep,
-    tell: Callable[[Step], None],
+    keep: Callable[[Snippet, RunRecord], object],
+    tell: Tell,
 ) -> None:
     with contextlib.ExitStack() as folders:
         begun: list[tuple[int, Begun]] = []
         for number, (snippet, key) in batch:
-            if found := load(key):
-                keep(snippet, found, False)
-            else:
+            if load(key) is None:
                 tell(Step(snippet.name, "observing", number, of))
                 begun.append((number, folders.enter_context(run.begin(snippet, key, cache))))
         pool = folders.enter_context(ThreadPoolExecutor(beside))
@@ -98,8 +80,8 @@ def _run(
             tell(Step(one.snippet.name, "auditing", number, of))
         for future in as_completed(futures):
             number, snippet = futures[future]
-            keep(snippet, future.result(), True)
-            tell(Step(snippet.name, "finished", number, of))
+            keep(snippet, future.result())
+            tell(Step(snippet.name, FINISHED, number, of))
 
 
 @contextlib.contextmanager

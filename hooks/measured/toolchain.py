@@ -16,8 +16,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -71,9 +73,22 @@ def warm(folder: Path, run: Callable[[str, Path], bool]) -> Path | None:
 
 
 @functools.cache
-def write_bytecode(run: Callable[[str], None]) -> None:
-    """Import what every snippet imports, once per build. `run(program)` runs a child."""
-    run(BYTECODE)
+def write_bytecode(folder: Path, run: Callable[[str], bool]) -> None:
+    """Import what every snippet imports, once per environment. `run(program)` runs a child.
+
+    A mark in `folder` says that it was done to its end.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return
+    source = Path(spec.origin).parent / "_inductor" / "compile_fx.py"
+    identity = f"{source} {machine.torch_version()} {sys.version}"
+    mark = folder / f"bytecode-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+    # Whoever made the environment anew, in the same place, has no such files.
+    written = Path(importlib.util.cache_from_source(str(source)))
+    if not (mark.exists() and written.exists()) and run(BYTECODE):
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.touch()
 
 
 def prepare(folder: Path, warmed: Path | None) -> None:
