@@ -1,4 +1,4 @@
-"""Committed records of what was found out about the audit, as values and tables for pages. Pure.
+"""Committed records of what was measured once, as values and tables for pages. Pure.
 
 Each lies beside the pages, as `NAME.json`, and is part of the site.
 """
@@ -49,6 +49,11 @@ def _of_place(place: str) -> Column:
     return place, show
 
 
+def _over_observed(row: Mapping[str, Any]) -> str:
+    # Where nothing ran there is nothing to compare with.
+    return "" if row["observe_ratio"] is None else times(row["observe_ratio"])
+
+
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "calibration.innocent": _PROGRAM,
     "calibration.bugs": _PROGRAM,
@@ -70,6 +75,21 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         ("a call, alone", lambda row: seconds(row["alone_seconds"])),
         ("under the audit", lambda row: seconds(row["audited_seconds"])),
         ("ratio", lambda row: times(row["ratio"])),
+    ),
+    "builds.rows": (
+        ("build", lambda row: row["phase"]),
+        ("markdown-exec", lambda row: seconds(row["markdown_exec_seconds"])),
+        ("a process each", lambda row: seconds(row["subprocess_seconds"])),
+        ("this build", lambda row: seconds(row["this_build_seconds"])),
+        ("over markdown-exec", lambda row: times(row["over_markdown_exec"])),
+        ("over a process each", lambda row: times(row["over_subprocess"])),
+    ),
+    "builds.site": (
+        ("build of the whole site", lambda row: row["phase"]),
+        ("snippets run", lambda row: count(row["executed"])),
+        ("time", lambda row: seconds(row["seconds"])),
+        ("over their observed runs", _over_observed),
+        ("beyond observed and audited runs", lambda row: seconds(row["overhead_seconds"])),
     ),
 }
 
