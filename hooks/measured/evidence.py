@@ -49,9 +49,8 @@ def _of_place(place: str) -> Column:
     return place, show
 
 
-def _over_observed(row: Mapping[str, Any]) -> str:
-    # Where nothing ran there is nothing to compare with.
-    return "" if row["observe_ratio"] is None else times(row["observe_ratio"])
+def _known(key: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: "" if row[key] is None else show(row[key])
 
 
 _COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -88,8 +87,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         ("build of the whole site", lambda row: row["phase"]),
         ("snippets run", lambda row: count(row["executed"])),
         ("time", lambda row: seconds(row["seconds"])),
-        ("over their observed runs", _over_observed),
-        ("beyond observed and audited runs", lambda row: seconds(row["overhead_seconds"])),
+        ("over observed runs", _known("observe_ratio", times)),
+        ("beyond observed and audited runs", _known("overhead_seconds", seconds)),
     ),
 }
 

@@ -8,7 +8,6 @@ Nothing else may run.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -22,7 +21,7 @@ from typing import Any
 import click
 import msgspec
 
-from measured import committed, contenders, record, toolchain
+from measured import children, committed, contenders, record, toolchain
 from measured.contenders import CONTENDERS, THIS_BUILD, Contender
 from measured.record import RunRecord
 from measured.run import measurement_lock
@@ -75,10 +74,11 @@ def account(phase: str, built: Built) -> dict[str, Any]:
 
     Observing a program again because it was disturbed is left out of ratio and overhead. What that
     took is not recorded; it is taken to be as long as the run that was kept. The ratio is None
-    where nothing ran.
+    where nothing ran, the overhead where several did: then audits ran beside each other.
     """
     observed = sum(made.observed.wall_seconds for made in built.made)
     audited = sum(made.audit.process.wall_seconds for made in built.made if made.audit)
+    alone = len(built.made) <= 1
     again = sum((made.attempts - 1) * made.observed.wall_seconds for made in built.made)
     return {
         "phase": phase,
@@ -88,7 +88,7 @@ def account(phase: str, built: Built) -> dict[str, Any]:
         "audited_seconds": audited,
         "again_seconds": again,
         "observe_ratio": (built.seconds - again) / observed if observed else None,
-        "overhead_seconds": built.seconds - again - observed - audited,
+        "overhead_seconds": built.seconds - again - observed - audited if alone else None,
     }
 
 
@@ -187,16 +187,8 @@ def of_site(project: Path, edited: str, folder: Path) -> list[dict[str, Any]]:
 
 def _toolchain_seconds(folder: Path) -> float:
     """How long this build takes to warm the toolchain, which it does once per machine."""
-
-    def run(program: str, making: Path) -> bool:
-        toolchain.prepare(making, None)
-        environment = os.environ | toolchain.environment(making)
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-        return done.returncode == 0
-
     start = time.perf_counter()
-    if toolchain.warm(folder, run) is None:
+    if toolchain.warm(folder, children.probe) is None:
         raise click.ClickException("the toolchain can not be warmed")
     return time.perf_counter() - start
 
@@ -232,12 +224,11 @@ def shown(made: Mapping[str, Any]) -> Iterable[str]:
 def shown_site(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     """The accounts of a site, in lines."""
     for each in rows:
-        ratio = each["observe_ratio"]
-        over = "" if ratio is None else f", {ratio:.2f} times their observed runs"
-        yield (
-            f"{each['phase']}: {each['seconds']:.1f} s, {each['executed']} programs run{over}; "
-            f"{each['overhead_seconds']:.1f} s beyond their observed and audited runs"
-        )
+        ratio, overhead = each["observe_ratio"], each["overhead_seconds"]
+        over = "" if ratio is None else f", {ratio:.2f} times the observed runs"
+        beyond = "" if overhead is None else f", {overhead:.1f} s beyond observed and audited runs"
+        programs = f"{each['executed']} programs run"
+        yield f"{each['phase']}: {each['seconds']:.1f} s, {programs}{over}{beyond}"
 
 
 def _read(out: Path | None) -> dict[str, Any]:
