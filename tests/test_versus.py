@@ -252,7 +252,7 @@ def test_every_number_that_pages_quote_is_in_a_comparison(monkeypatch, tmp_path)
     quoted = re.findall(r"\{\{ (builds\.[^}]+) \}\}", pages)
     assert {"builds.rows", "builds.site"} <= set(quoted)
     for expression in set(quoted) - set(evidence.TABLES):
-        assert values.evaluate(expression, {"builds": made})
+        assert values.evaluate(values.parse(expression), {"builds": made})
 
 
 def test_a_comparison_keeps_what_was_known_of_the_site_and_the_reverse(monkeypatch, tmp_path):
