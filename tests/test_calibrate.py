@@ -120,6 +120,8 @@ def test_a_list_of_a_record_is_a_table(tmp_path, name):
     renderer.enter("page.md", "page/")
     html = renderer.value(name)
     of, _, part = name.partition(".")
+    if of not in RECORDS:
+        pytest.skip(f"{evidence.file_name(of)} is still to be measured")
     assert html.count("<tr>") == 1 + len(RECORDS[of][part])
 
 
@@ -135,4 +137,7 @@ def test_a_value_of_a_record_leads_to_it(tmp_path, value):
 def test_without_a_record_a_table_is_a_mistake(tmp_path, name):
     build = Build(Results(tmp_path), tmp_path)
     build.read([Page("a.md", [], [ValueUse(name, Place("a.md", 1))], [])])
-    assert len(build.judge([])) == 1
+    (failure,) = build.judge([])
+    assert f"there is no {evidence.file_name(name.partition('.')[0])} beside the pages" in (
+        failure.message
+    )

@@ -330,9 +330,14 @@ class Build:
         namespace = self._namespace()
         made: list[tuple[Place, Claim]] = []
         mistakes: list[Failure] = []
-        known = ("build", *self.evidence)
         for use in (use for page in self._built for use in page.values):
-            if use.expression in self.tables and use.expression.startswith(known):
+            of = use.expression.partition(".")[0].strip()
+            if of in evidence.NAMES and of not in self.evidence:
+                missing = f"there is no {evidence.file_name(of)} beside the pages"
+                message = f"{{{{ {use.expression} }}}}: {missing}"
+                mistakes.append(Failure("mistake", use.place, "", message))
+                continue
+            if use.expression in self.tables:
                 continue
             quotation = None
             try:

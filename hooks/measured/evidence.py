@@ -1,4 +1,4 @@
-"""Committed records of what was found out about the audit, as values and tables for pages. Pure.
+"""Committed records of what was measured once, as values and tables for pages. Pure.
 
 Each lies beside the pages, as `NAME.json`, and is part of the site.
 """
@@ -49,6 +49,10 @@ def _of_place(place: str) -> Column:
     return place, show
 
 
+def _known(key: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: "" if row[key] is None else show(row[key])
+
+
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "calibration.innocent": _PROGRAM,
     "calibration.bugs": _PROGRAM,
@@ -70,6 +74,21 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         ("a call, alone", lambda row: seconds(row["alone_seconds"])),
         ("under the audit", lambda row: seconds(row["audited_seconds"])),
         ("ratio", lambda row: times(row["ratio"])),
+    ),
+    "builds.rows": (
+        ("build", lambda row: row["phase"]),
+        ("markdown-exec", lambda row: seconds(row["markdown_exec_seconds"])),
+        ("a process each", lambda row: seconds(row["subprocess_seconds"])),
+        ("this build", lambda row: seconds(row["this_build_seconds"])),
+        ("over markdown-exec", lambda row: times(row["over_markdown_exec"])),
+        ("over a process each", lambda row: times(row["over_subprocess"])),
+    ),
+    "builds.site": (
+        ("build of the whole site", lambda row: row["phase"]),
+        ("snippets run", lambda row: count(row["executed"])),
+        ("time", lambda row: seconds(row["seconds"])),
+        ("over observed runs", _known("observe_ratio", times)),
+        ("beyond observed and audited runs", _known("overhead_seconds", seconds)),
     ),
 }
 
