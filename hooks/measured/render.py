@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from measured import constants, evidence, templating, values
 from measured.build import Build
-from measured.pages import LANGUAGES
+from measured.pages import LANGUAGES, Values
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
 from measured.snippets import Snippet
@@ -61,9 +61,7 @@ class Renderer:
         options["extra"] = dict(snippet.shown) if snippet else {}
         options["source"] = "above"
         options["result"] = ("ansi" if "\x1b[" in output else "text") if output else ""
-        html = markdown_exec.base_format(
-            language="python", run=lambda *_, **__: output, code=code, md=md, **options
-        )
+        html = _drawn(code, output, md, options)
         if snippet is None:
             return html
         if record is None and snippet.name in self._build.waiting:
@@ -148,6 +146,22 @@ class Renderer:
     def _relative(self, target: str) -> str:
         relative = posixpath.relpath(target, posixpath.dirname(self._url) or ".")
         return f"{relative}/" if target.endswith("/") else relative
+
+
+_kept: dict[tuple[str, ...], Markup] = {}
+"""Blocks of source and output that this process has drawn: a server draws them again and again."""
+
+
+def _drawn(code: str, output: str, md: markdown.Markdown, options: dict[str, Any]) -> Markup:
+    # Code and its output hold no heading and no value, so that nothing else of the page shows.
+    config = markdown_exec.markdown_config
+    named = [e for e in config.exts or [] if not isinstance(e, Values)]
+    key = (code, output, repr(options), repr(named), repr(config.exts_config))
+    if key not in _kept:
+        _kept[key] = markdown_exec.base_format(
+            language="python", run=lambda *_, **__: output, code=code, md=md, **options
+        )
+    return _kept[key]
 
 
 def _anchor(snippet: Snippet) -> str:
