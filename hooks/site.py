@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemBytecodeCache
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import Abort, PluginError
 from mkdocs.livereload import LiveReloadServer
@@ -134,6 +135,14 @@ def _wanted() -> list[Job]:
         log.warning("The engine has changed: nothing runs until mkdocs serve is started again")
         return []
     return _edits.in_order(jobs)
+
+
+def on_env(env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
+    # The theme's templates change less often than pages: compiled once, not in every build.
+    folder = _results.cache / "templates"
+    folder.mkdir(parents=True, exist_ok=True)
+    env.bytecode_cache = FileSystemBytecodeCache(str(folder))
+    return env
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:

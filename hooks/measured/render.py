@@ -24,7 +24,7 @@ from measured import (
 from measured.build import NOT_RUN, RUNNING, Build
 from measured.claims import Claim
 from measured.comparisons import Comparison, comparisons
-from measured.pages import CHART, LANGUAGES, ChartUse
+from measured.pages import CHART, LANGUAGES, ChartUse, Values
 from measured.record import PHASES, Call, RunRecord
 from measured.report import DECLARED, differences, file_name, judge, verdict
 from measured.snippets import Place, Snippet
@@ -79,9 +79,7 @@ class Renderer:
         options["extra"] = dict(snippet.shown) if snippet else {}
         options["source"] = "above"
         options["result"] = ("ansi" if "\x1b[" in output else "text") if output else ""
-        html = markdown_exec.base_format(
-            language="python", run=lambda *_, **__: output, code=code, md=md, **options
-        )
+        html = _drawn(code, output, md, options)
         if snippet is None:
             return html
         if record is None and snippet.name in self._build.waiting:
@@ -240,6 +238,26 @@ def _mark(made: list[Claim]) -> Markup:
     )
     template = _templates.get_template("claim.html")
     return Markup(template.render(outcome=claims.worst(made), told=told))
+
+
+_SUPERFENCES = "pymdownx.superfences"
+
+_kept: dict[tuple[str, ...], Markup] = {}
+"""Blocks of source and output that this process has drawn: a server draws them again and again."""
+
+
+def _drawn(code: str, output: str, md: markdown.Markdown, options: dict[str, Any]) -> Markup:
+    # Code and its output hold no heading and no value, so that nothing else of the page shows.
+    config = markdown_exec.markdown_config
+    named = [e for e in config.exts or [] if not isinstance(e, Values)]
+    # The fences of a build are its own, and none of them stands in a block.
+    settings = {k: v for k, v in (config.exts_config or {}).items() if k != _SUPERFENCES}
+    key = (code, output, repr(options), repr(named), repr(settings))
+    if key not in _kept:
+        _kept[key] = markdown_exec.base_format(
+            language="python", run=lambda *_, **__: output, code=code, md=md, **options
+        )
+    return _kept[key]
 
 
 def _anchor(snippet: Snippet) -> str:
