@@ -258,7 +258,7 @@ def test_results_that_come_together_are_told_of_once_and_until_a_build_has_looke
     desk, ran = desk
     desk.want(jobs(*(snippet(f"s{n}") for n in range(5))))
     file = desk.folder / "results"
-    until(file.exists)
+    until(lambda: file.exists() and file.read_text())
     assert len(ran) == 5
     told = file.read_text()
     until(lambda: file.read_text() != told)  # Nobody has looked.
