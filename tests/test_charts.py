@@ -158,7 +158,7 @@ def test_a_noisy_series_is_marked():
     wild = [1.0, 3.0] * 8
     record = a_record(timings=[timing("", "eager", *wild), timing("", "compiled", *[1.0] * 16)])
     data = data_of(FENCES["bars"], {"a/sweep": record})
-    assert data.noisy == ["gelu eager"]
+    assert data.noisy == ["gelu eager: IQR is 100% of the median"]
     assert [row[-1] for row in data.shown_rows] == ["noisy", ""]
 
 

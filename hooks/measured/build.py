@@ -89,7 +89,7 @@ class Build:
     @property
     def drawings(self) -> Path:
         """Folder for what was drawn once."""
-        return self._cache / "charts"
+        return self._results.cache / "charts"
 
     def record(self, snippet: Snippet) -> RunRecord | None:
         return self._records.get(snippet.name)

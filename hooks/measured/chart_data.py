@@ -122,7 +122,7 @@ class Data(msgspec.Struct, frozen=True):
     """How many samples the numbers come from, and in how many threads; empty if this is no
     statistic."""
     noisy: list[str]
-    """Names of the series that were disturbed."""
+    """Why its times are not to be trusted."""
     missing: list[str]
     """Names of snippets that were not run here."""
 
@@ -160,7 +160,7 @@ def make(spec: Spec, records: Mapping[str, RunRecord]) -> Data | None:
         plot=plot,
         sources=[_source(name, record) for name, record in found.items()],
         samples=_samples(timings),
-        noisy=[t.name for record in found.values() for t in noise.noisy(record) if t in timings],
+        noisy=list(dict.fromkeys(why for r in found.values() for why in noise.reasons(r))),
         missing=[name for name in spec.snippets if name not in records],
     )
 
