@@ -106,14 +106,18 @@ INCLUDES = '```python exec="on" fresh="yes"\n--8<-- "part/{}.py"\n```\n'
 
 
 def test_a_page_shows_at_once_and_its_results_when_they_come(serve):
-    slow = "import time\ntime.sleep(3)\nanswer = 42\nprint('the answer is', answer)\n"
-    two = "# A\n\nIt is {{ part/slow.answer }}.\n\n" + INCLUDES.format("slow") + "\n"
+    slow = (
+        "import time\ntime.sleep(3)\nanswer = 42\nprint('the answer is', answer)\ntimes = [1.0]\n"
+    )
+    chart = '```chart\nkind = "calls"\nof = "part/slow.times"\ntitle = "Calls"\n```\n\n'
+    two = "# A\n\nIt is {{ part/slow.answer }}.\n\n" + chart + INCLUDES.format("slow") + "\n"
     server = serve(
         {"a.md": two + INCLUDES.format("next")}, {"slow.py": slow, "next.py": "print('next')\n"}
     )
     text = server.text("a/")
     assert "It is running." in text
     assert "answer = 42" in text
+    assert "Calls running" in " ".join(text.split())
     assert "waiting: 1 before it" in text
     assert "nothing compiled" not in text
     server.shows("the answer is 42", "a/")

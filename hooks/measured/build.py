@@ -235,7 +235,7 @@ class Build:
         The failure is filed by `judge`, which knows the line.
         """
         try:
-            return self._quote(values.parse(expression), self._namespace())
+            return self._quote(values.parse(expression), self._namespace)
         except Mistake:
             return None
 
@@ -263,7 +263,9 @@ class Build:
     def _unrun(self) -> set[str]:
         return {snippet.name for snippet in self.snippets if not self.record(snippet)}
 
+    @functools.cached_property
     def _namespace(self) -> dict[str, dict[str, Any]]:
+        """All that pages may quote, once every result is there that will be."""
         namespace = {name: record.values for name, record in self._records.items()} | self.facts()
         return namespace | self.evidence
 
@@ -327,7 +329,7 @@ class Build:
 
     def _judge_values(self) -> tuple[list[tuple[Place, Claim]], list[Failure]]:
         """The claims of all pages, and the authors' mistakes."""
-        namespace = self._namespace()
+        namespace = self._namespace
         made: list[tuple[Place, Claim]] = []
         mistakes: list[Failure] = []
         for use in (use for page in self._built for use in page.values):

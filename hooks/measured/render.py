@@ -148,8 +148,15 @@ class Renderer:
         data = self._build.chart(use)
         drawing = charts.drawing(data, use.anchor, self._build.drawings) if data else None
         template = _templates.get_template("chart.html")
+        waits = any(name in self._build.waiting for name in use.spec.snippets)
         return Markup(
-            template.render(use=use, data=data, drawing=drawing, **self._links(use, data))
+            template.render(
+                use=use,
+                data=data,
+                drawing=drawing,
+                absent=RUNNING if waits else NOT_RUN,
+                **self._links(use, data),
+            )
         )
 
     def _links(self, use: ChartUse, data: chart_data.Data | None) -> dict[str, Any]:

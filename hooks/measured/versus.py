@@ -29,13 +29,13 @@ from measured.run import measurement_lock
 ROOT = Path(__file__).parents[2]
 
 SNIPPETS = (
+    "differences/strides",
     "start/first_call",
     "start/count_the_graphs",
     "one_line/shapes",
-    "differences/strides",
     "parity_rule/allclose",
 )
-"""Some of the site's, from most of its parts."""
+"""Some of the site's, from most of its parts. The first is edited: one that is observed once."""
 
 PHASES = ("cold", "warm", "one edit")
 """All caches empty; nothing changed since; one program changed since."""

@@ -7,6 +7,7 @@ children of a snippet as a build does.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from measured import durations, interrupts
+from measured import durations, interrupts, program
 from measured.progress import Step, Tell
 from measured.record import RunRecord
 from measured.results import Job, Results
@@ -109,5 +110,6 @@ def _serve(cache: Path, fresh: bool, jobs: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    program.die_with(os.getppid())
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), interrupts.raised():
         _serve(Path(sys.argv[1]), "fresh" in sys.argv[2:], sys.stdin.buffer, sys.stdout.buffer)
