@@ -178,8 +178,9 @@ def test_quiet_is_quiet(site, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_keeps_what_finished_and_leaves_no_process(tmp_path, number):
     folder, cache = tmp_path / "site", tmp_path / "cache"
-    fast = ("", "print('fast')")
-    make_site(folder, {"index.md": page(fast, ("", "import time; time.sleep(600)"))})
+    # As many as are measured before their audits, on any machine.
+    fast = [("", f"print('fast', {n})") for n in range(8)]
+    make_site(folder, {"index.md": page(*fast, ("", "import time; time.sleep(600)"))})
     build = subprocess.Popen(
         [sys.executable, "-m", "measured", "build"],
         cwd=folder,
@@ -190,7 +191,7 @@ def test_an_interrupted_build_keeps_what_finished_and_leaves_no_process(tmp_path
     )
     assert build.stdout
     told = ""
-    while "observing 2/2" not in told:
+    while "observing 9/9" not in told:
         line = build.stdout.readline()
         assert line, told
         told += line
@@ -204,9 +205,9 @@ def test_an_interrupted_build_keeps_what_finished_and_leaves_no_process(tmp_path
     rest, _ = build.communicate(timeout=60)
     assert build.returncode not in (0, None)
     (line,) = [line for line in rest.splitlines() if line]
-    assert line == "Interrupted: 1 of 2 snippets finished, and the results are kept"
+    assert line == "Interrupted: 8 of 9 snippets finished, and the results are kept"
     assert [child for child in children if child.is_running()] == []
-    (folder / "docs" / "index.md").write_text(page(fast))
+    (folder / "docs" / "index.md").write_text(page(*fast))
     again = mkdocs(folder, cache, "build")
     assert again.returncode == 0, again.stderr
     assert "0 executed now" in again.stderr
