@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from measured.record import RunRecord
 from measured.report import Failure
 from measured.results import Job, Results
 from measured.snippets import Mistake, Place, Snippet, content_key
+
+_Fence = TypeVar("_Fence", Snippet, ChartUse)
 
 RUNNING = "running"
 """What a page says in place of a value while its snippet runs, or waits for others."""
@@ -186,33 +188,37 @@ class Build:
         None, and a failure, where a fence renders that was not declared, or with other code.
         """
         declared = self._pages[page].snippets if page in self._pages else []
-        index = self._shown[page]
-        self._shown[page] += 1
-        if index < len(declared) and declared[index].source.strip() == source.strip():
-            return declared[index]
-        place = declared[index].place if index < len(declared) else Place(page, 0)
-        self._fail(
-            "shown",
-            place,
+        return self._next(
+            declared,
+            self._shown,
+            page,
+            source,
             "the code shown is not the code that was declared to run: either a file changed during "
             "the build, or the fence comes from an included Markdown file, which can not be",
         )
-        return None
 
     def take_chart(self, page: str, source: str) -> ChartUse | None:
         """Step 4. The next chart of `page`, as `take` does it."""
         declared = self._pages[page].charts if page in self._pages else []
-        index = self._charts_shown[page]
-        self._charts_shown[page] += 1
-        if index < len(declared) and declared[index].source.strip() == source.strip():
-            return declared[index]
-        place = declared[index].place if index < len(declared) else Place(page, 0)
-        self._fail(
-            "shown",
-            place,
+        return self._next(
+            declared,
+            self._charts_shown,
+            page,
+            source,
             "this chart is not the one that was declared here: it comes from an included Markdown "
             "file, which can not be",
         )
+
+    def _next(
+        self, declared: Sequence[_Fence], shown: Counter[str], page: str, source: str, message: str
+    ) -> _Fence | None:
+        """The next of what a page declares, if its source is this; else a failure."""
+        index = shown[page]
+        shown[page] += 1
+        if index < len(declared) and declared[index].source.strip() == source.strip():
+            return declared[index]
+        place = declared[index].place if index < len(declared) else Place(page, 0)
+        self._fail("shown", place, message)
         return None
 
     def chart(self, use: ChartUse) -> chart_data.Data | None:
