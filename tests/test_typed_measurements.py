@@ -5,31 +5,25 @@ A quoted figure of somebody else stands in quotation marks or in a block quotati
 
 from __future__ import annotations
 
-import html
 import io
 import re
 import tokenize
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prose import DIGITS, NUMBER, prose
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 SNIPPETS = sorted((ROOT / "snippets").rglob("*.py"))
 
-_TITLE = "Five minutes"
-"""A page's title, which says how long it takes to read."""
 
-_DIGITS = r"(?:\d+(?:[,_]\d+)*(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
-# Behind a word, a point or a hyphen it is part of a name: float32, 0.3, gpt-4.
-_NUMBER = rf"(?<![\w.])(?<!\w[-/]){_DIGITS}(?:[^\S\n]?[-–—/][^\S\n]?{_DIGITS})?"
 _WORDS = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|"
     r"fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|dozens?|tens)"
 )
-_AMOUNT = rf"(?:{_NUMBER}|\b{_WORDS}(?:[\s-]+{_WORDS})*(?:\s+of)?)"
+_AMOUNT = rf"(?:{NUMBER}|\b{_WORDS}(?:[\s-]+{_WORDS})*(?:\s+of)?)"
 # A line may end between a number and its unit.
 _GAP = r"(?:-|[^\S\n]*\n?[^\S\n]*)"
 _GAP_WORD = r"(?:(?:whole|full|more|extra|further|additional|long|CPU|wall-clock)[^\S\n]+)?"
@@ -49,8 +43,8 @@ _HEDGE = r"(?:about|around|roughly|nearly|almost|over|up to|at least|only|some)"
 _MEASUREMENTS = [
     re.compile(pattern, re.IGNORECASE if ignore else 0)
     for ignore, pattern in [
-        (False, rf"{_NUMBER}(?:{_GAP}{_GAP_WORD}){_UNIT}(?!\w)"),
-        (False, rf"(?<!\w)(?<!\d )×{_DIGITS}"),
+        (False, rf"{NUMBER}(?:{_GAP}{_GAP_WORD}){_UNIT}(?!\w)"),
+        (False, rf"(?<!\w)(?<!\d )×{DIGITS}"),
         (True, rf"\b{_WORDS}(?:[\s-]+{_WORDS})*(?:\s+of)?(?:[\s-]+{_GAP_WORD}){_WORDY_UNIT}\b"),
         (True, rf"\b(?:{_WORDS})fold\b"),
         (True, rf"{_AMOUNT}\s+times\s+(?:as\s+{_COMPARED}|{_COMPARED}(?:e?r)\b|the\s+{_QUANTITY})"),
@@ -70,12 +64,6 @@ _MEASUREMENTS = [
 ]
 _DECADE = re.compile(r"[12]\d{2}0s")
 
-_FENCE = re.compile(
-    r"^(?P<indent>[ >]*)(?P<ticks>`{3,}|~{3,})(?P<header>[^\n]*)\n(?P<body>.*?)^[ >]*(?P=ticks)",
-    re.M | re.S,
-)
-_OUTPUT = ("", "text", "console", "output", "ansi")
-"""Languages of a fence that shows what a program printed: a figure in it was typed all the same."""
 _DELIMITER = re.compile(r"^\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*$")
 _HEADED = re.compile(
     rf"(?:^|[(,]\s*|\bin\s+)(?:{_TIME}|[nµu]s|ms|s|{_SIZE}|{_RATE}|{_SHARE})\)?$"
@@ -89,68 +77,17 @@ def typed_measurements(markdown: str) -> list[tuple[int, str]]:
 
     Code, values and quotations are passed over.
     """
-    prose = _prose(markdown)
-    hits = [match for pattern in _MEASUREMENTS for match in pattern.finditer(prose)]
+    text = prose(markdown)
+    hits = [match for pattern in _MEASUREMENTS for match in pattern.finditer(text)]
     found: list[tuple[int, int, str]] = []
     end = -1
     for match in sorted(hits, key=lambda match: (match.start(), -match.end())):
         if match.start() >= end and not _DECADE.fullmatch(match[0]):
             end = match.end()
-            line = prose.count("\n", 0, match.start()) + 1
+            line = text.count("\n", 0, match.start()) + 1
             found.append((line, match.start(), " ".join(match[0].split())))
-    found += _cells_under_a_unit(prose)
+    found += _cells_under_a_unit(text)
     return [(line, text) for line, _, text in sorted(found)]
-
-
-def _prose(markdown: str) -> str:
-    """What a reader reads of a page, line for line. Code, values and quotations are a ¤."""
-    text = re.sub(r"\A---\n.*?\n---\n", _front_matter, markdown, flags=re.S)
-    text = _FENCE.sub(_fence, text)
-    text = _hide(r"<!--.*?-->", text)
-    text = _hide(r"^[^\S\n]*>[^\n]*", text)
-    # A figure is a figure in whatever type it is set.
-    text = re.sub(rf"`({_NUMBER})`", r"\1", text)
-    text = _hide(r"(?<!`)(`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)\1(?!`)", text)
-    text = _hide(r"\{\{[^{}\n]*\}\}", text)
-    text = _hide(r"^[^\S\n]*\[[^\]\n]+\]:\s.*$", text)
-    # What is in quotation marks here is shown, and quotes nobody.
-    text = re.sub(r"^(\s*(?:!!!|\?\?\?\+?|===\+?)[^\n\"]*)\"(.*)\"\s*$", r"\1 \2", text, flags=re.M)
-    text = re.sub(r"\]\([^)\s]*\s+[\"']([^\n]*?)[\"']\)", r"] \1", text)
-    text = re.sub(r"<[A-Za-z/][^<>]*>|\{[:#.][^{}\n]*\}", _tag, text)
-    text = _hide(r'"(?:[^"\n]|\n(?!\s*\n))*"|\u201c(?:[^\u201d\n]|\n(?!\s*\n))*\u201d', text)
-    text = re.sub(r"!?\[([^\]]*)\](?:\([^)\s]*\)|\[[^\]\n]*\])?", r"\1", text)
-    text = _hide(r"\bhttps?://\S+", text)
-    text = html.unescape(text)
-    text = unicodedata.normalize("NFKC", text).replace("μ", "µ")
-    text = re.sub(r"\\(?=[^\w\s])|\*|~~|(?<!\w)_+|_+(?!\w)|[\u200b\u2060\u00ad]", "", text)
-    return text.replace(_TITLE, "¤")
-
-
-def _hide(pattern: str, text: str) -> str:
-    return re.sub(pattern, lambda m: "¤" + "\n" * m[0].count("\n"), text, flags=re.M | re.S)
-
-
-def _front_matter(match: re.Match[str]) -> str:
-    # YAML's quotation marks quote nobody.
-    return re.sub(r"^(\w+:\s*)([\"'])(.*)\2\s*$", r"\1\3", match[0], flags=re.M)
-
-
-def _fence(match: re.Match[str]) -> str:
-    title = re.search(r"title=[\"']([^\"'\n]*)", match["header"])
-    language = re.match(r"\s*\{?\.?([\w-]*)", match["header"])
-    typed = language and language[1] in _OUTPUT and "exec" not in match["header"]
-    body = match["body"] if typed else "\n" * match["body"].count("\n")
-    return f"¤ {title[1] if title else ''}\n{body.replace('`', '')}"
-
-
-def _tag(match: re.Match[str]) -> str:
-    """Of an element's tag, the attributes that are shown or read out."""
-    attributes = re.findall(r"\b(?:alt|title|aria-label)=[\"']([^\"']*)", match[0])
-    inline = re.match(
-        r"</?(?:a|abbr|b|em|i|kbd|mark|small|span|strong|sub|sup|u|var)\b", match[0], re.IGNORECASE
-    )
-    newlines = "\n" * match[0].count("\n")
-    return (" ¤ ".join(["", *attributes, ""]) if attributes else "" if inline else " ¤ ") + newlines
 
 
 def _cells_under_a_unit(prose: str) -> Iterator[tuple[int, int, str]]:
@@ -164,7 +101,7 @@ def _cells_under_a_unit(prose: str) -> Iterator[tuple[int, int, str]]:
             if "|" not in body:
                 break
             for column, (heading, cell) in enumerate(zip(headings, _cells(body), strict=False)):
-                if _HEADED.search(heading) and re.fullmatch(rf"[~≈<>]?\s*{_NUMBER}", cell):
+                if _HEADED.search(heading) and re.fullmatch(rf"[~≈<>]?\s*{NUMBER}", cell):
                     yield row, column, f"{heading}: {cell}"
 
 
