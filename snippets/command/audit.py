@@ -2,7 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-Path("pool.py").write_text('''\
+Path("pool.py").write_text("""\
 import sys
 
 import torch
@@ -18,7 +18,7 @@ def loss(image):
 image = torch.linspace(0, 1, 36).reshape(1, 1, 6, 6).requires_grad_()
 loss(image).backward()
 print(f"gradient at the last pixel: {image.grad[0, 0, 5, 5]:.3f}")
-''')
+""")
 
 exit_codes = {}
 for name, options in {"without": [], "with_ceil": ["--ceil"]}.items():

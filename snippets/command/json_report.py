@@ -3,7 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-Path("off_by_a_bit.py").write_text('''\
+Path("off_by_a_bit.py").write_text("""\
 import torch
 
 
@@ -17,7 +17,7 @@ def wave(x):
 
 
 wave(torch.linspace(0, 1, 5))
-''')
+""")
 
 command = [sys.executable, "-m", "measured", "audit", "--json", "off_by_a_bit.py"]
 report = json.loads(subprocess.run(command, stdout=subprocess.PIPE).stdout)

@@ -9,10 +9,10 @@ torch.set_num_threads(1)
 
 model = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
 
-compiled = torch.compile(model)      # <-- that's it; returns an optimized model
+compiled = torch.compile(model)  # <-- that's it; returns an optimized model
 x = torch.randn(64, 1024)
-out = compiled(x)                    # first call compiles; later calls run fast
-print(out.shape)                     # torch.Size([64, 10])
+out = compiled(x)  # first call compiles; later calls run fast
+print(out.shape)  # torch.Size([64, 10])
 
 # What the lesson does not show: is it faster? Eager and compiled in turns, medians.
 with torch.no_grad():

@@ -16,14 +16,14 @@ def train(compile_it):
     torch.manual_seed(1)
     model = nn.Linear(1024, 10)
     if compile_it:
-        model = torch.compile(model)         # compile ONCE, before training
+        model = torch.compile(model)  # compile ONCE, before training
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     criterion = nn.CrossEntropyLoss()
     losses, seconds = [], []
-    for X, y in train_loader:                # the loop is unchanged
+    for X, y in train_loader:  # the loop is unchanged
         start = time.perf_counter()
         optimizer.zero_grad()
-        loss = criterion(model(X), y)        # runs the compiled model
+        loss = criterion(model(X), y)  # runs the compiled model
         loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
