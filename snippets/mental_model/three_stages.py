@@ -36,4 +36,6 @@ def backward(graph_module, example_inputs):
 
 with_autograd = aot_autograd(fw_compiler=forward, bw_compiler=backward)
 x, w = torch.randn(1024), torch.randn(1024, requires_grad=True)
-torch.compile(f, backend=dynamo)(x, w).backward()
+total = torch.compile(f, backend=dynamo)(x, w)
+print("\nthe forward pass has run")
+total.backward()
