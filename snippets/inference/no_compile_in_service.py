@@ -15,8 +15,8 @@ def request(name, x, context=torch.inference_mode):
             compiled(x)
         outcomes[name] = f"{counter.frame_count - before} new graphs"
     except RuntimeError as error:
-        outcomes[name] = "raises: " + str(error).splitlines()[0]
-    print(f"{name:19} {outcomes[name][:70]}")
+        outcomes[name] = "raises: " + str(error).partition(". filename")[0]
+    print(f"{name:19} {outcomes[name]}")
 
 
 for size in 8, 4, 1:
