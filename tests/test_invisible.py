@@ -59,6 +59,22 @@ def random_streams():
     return drawn, torch.rand(1).item(), random.random(), np.random.rand(), numpys.random()
 
 
+@program
+def backward_inside():
+    weight = torch.ones(3, requires_grad=True)
+    torch._dynamo.utils.counters.clear()
+
+    @breaking
+    def step(x):
+        loss = (weight * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    losses = [step(torch.full((3,), float(n))).item() for n in range(3)]
+    books = torch._dynamo.utils.counters
+    return losses, weight.grad.tolist(), sum(books["graph_break"].values())
+
+
 COUNT = 0
 
 

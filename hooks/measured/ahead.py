@@ -30,6 +30,8 @@ def look_ahead(autograd: ModuleType) -> None:
             _look(functools.partial(run_backward, outputs, grads), outputs, compiled)
         return run_backward(outputs, grads, *args, **kwargs)
 
+    # Else Dynamo traces this very function where a compiled one calls `backward()`.
+    sys.modules["torch._dynamo.eval_frame"].skip_code(looking.__code__)
     autograd._engine_run_backward = looking
 
 
