@@ -51,7 +51,16 @@ def paths(text: str, folder: str) -> str:
     short = "/".join(folder.split("/")[-2:])
     for start in (f"{folder}/", f"{short}/"):
         text = text.replace(start, "")
-    return _LIBRARY.sub("", text.replace(folder, "."))
+    return installed(text.replace(folder, "."))
+
+
+def installed(text: str) -> str:
+    """The text with the folders of installed packages left out.
+
+    >>> installed("filename: '/opt/v/lib/python3.11/site-packages/torch/nn/x.py'")
+    "filename: 'torch/nn/x.py'"
+    """
+    return _LIBRARY.sub("", text)
 
 
 def masked(output: str) -> str:

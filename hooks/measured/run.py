@@ -251,7 +251,14 @@ def calls_of(heard: Iterable[events.Event]) -> list[Call]:
     called = [event for event in heard if isinstance(event, events.Called)]
     pids = list(dict.fromkeys(event.pid for event in called))
     return merge_gradients(
-        [msgspec.structs.replace(e.call, process=pids.index(e.pid)) for e in called]
+        [
+            msgspec.structs.replace(
+                event.call,
+                process=pids.index(event.pid),
+                detail=masking.installed(event.call.detail),
+            )
+            for event in called
+        ]
     )
 
 

@@ -1,6 +1,6 @@
 import torch
-from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 
 torch.manual_seed(0)
 operations = {}
