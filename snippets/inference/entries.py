@@ -6,7 +6,7 @@ from torch._dynamo.testing import CompileCounter
 
 torch.manual_seed(0)
 counter = CompileCounter()
-model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.ReLU())
+model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.0), nn.ReLU())
 compiled = torch.compile(model, backend=counter)
 x = torch.randn(4, 8)
 graphs_after = {}
@@ -24,6 +24,9 @@ call("eval", contextlib.nullcontext())
 call("eval_no_grad", torch.no_grad())
 call("eval_inference_mode", torch.inference_mode())
 call("eval_again", contextlib.nullcontext())
+model.train()
+call("train", contextlib.nullcontext())
+model.eval()
 with torch.inference_mode():
     made_inside = torch.randn(4, 8)
 x = made_inside
