@@ -127,7 +127,8 @@ STEADY, WIDE, WIDER = [1.0] * 20, [1.0, 1.2] * 10, [1.0, 2.0] * 10
     [
         ([STEADY], 1, STEADY),
         ([WIDE, STEADY], 2, STEADY),
-        ([WIDER, WIDE, WIDER], ATTEMPTS, WIDE),  # The least disturbed one.
+        ([WIDER, WIDE, STEADY], ATTEMPTS, WIDE),
+        ([WIDE, WIDER, STEADY], ATTEMPTS, WIDE),  # The least disturbed one, not the last.
     ],
 )
 def test_a_disturbed_measurement_is_taken_again_up_to_a_limit(

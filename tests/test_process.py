@@ -303,34 +303,3 @@ def test_output_that_differs_under_the_audit_is_told(tmp_path):
     """
     disturbed = observe(source, tmp_path).audit.disturbed
     assert disturbed == "output line 1 is 'observed' when observed and 'audited' when audited"
-
-
-def test_a_toolchain_whose_probes_fail_is_not_kept(tmp_path):
-    from measured import toolchain
-
-    assert toolchain.warm(tmp_path, lambda program, folder: False) is None
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_warmed_toolchain_is_made_once_and_holds_no_graphs(tmp_path):
-    from measured import toolchain
-
-    made = []
-
-    def probe(program, folder):
-        made.append(program)
-        for name in ("inductor/fxgraph", "inductor/ab", "tmp/torchinductor_me"):
-            (folder / name).mkdir(parents=True)
-        return True
-
-    warmed = toolchain.warm(tmp_path, probe)
-    assert toolchain.warm(tmp_path, probe) == warmed
-    assert len(made) == 1
-    child = tmp_path / "child"
-    child.mkdir()
-    toolchain.prepare(child, warmed)
-    assert sorted(p.name for p in child.rglob("*")) == ["ab", "inductor", "tmp", "torchinductor_me"]
-    (child / "tmp" / "left.txt").touch()
-    (child / "tmp" / "left").mkdir()
-    toolchain.clear(child)
-    assert [p.name for p in (child / "tmp").iterdir()] == ["torchinductor_me"]

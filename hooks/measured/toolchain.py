@@ -13,6 +13,7 @@ torch's compiler without them takes several times as long.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -41,6 +42,10 @@ FONTS = "import matplotlib.font_manager"
 _COMPILED = ("fxgraph", "aotautograd", "locks")
 """Subfolders of an Inductor cache that hold compiled graphs, not facts about the machine."""
 
+_HEADERS = (".gch", ".pch")
+"""Endings of precompiled headers. Each is above 100 MB: a copy would be written back to the disk
+while the child is measured."""
+
 INDUCTOR, TEMPORARY, MATPLOTLIB = "inductor", "tmp", "matplotlib"
 """Subfolders of a child's folder: its Inductor cache; its TMPDIR, in which Inductor keeps the
 precompiled headers wherever its cache is; and what matplotlib keeps."""
@@ -51,8 +56,11 @@ def warm(folder: Path, run: Callable[[str, Path], bool]) -> Path | None:
 
     None where the probes fail: then the snippets meet the same trouble, and can say so.
     """
-    identity = machine.fingerprint(machine.describe())
-    warmed = folder / hashlib.sha256(f"{identity}{PROBE}".encode()).hexdigest()[:32]
+    # A precompiled header is found again only for headers that lie where they lay: of two
+    # environments with the same torch, each needs its own.
+    spec = importlib.util.find_spec("torch")
+    identity = f"{machine.fingerprint(machine.describe())} {spec and spec.origin} {PROBE}"
+    warmed = folder / hashlib.sha256(identity.encode()).hexdigest()[:32]
     if warmed.is_dir():
         return warmed
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +106,16 @@ def prepare(folder: Path, warmed: Path | None) -> None:
         if warmed is None:
             (folder / name).mkdir()
         else:
-            shutil.copytree(warmed / name, folder / name)
+            shutil.copytree(warmed / name, folder / name, copy_function=_shared_or_copied)
+
+
+def _shared_or_copied(source: str, target: str) -> None:
+    """Copy a file. A precompiled header, which is large and which nobody writes to, is shared."""
+    if source.endswith(_HEADERS):
+        with contextlib.suppress(OSError):  # Another file system, or one that knows no links.
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
 
 
 def list_fonts(folder: Path, kept_in: Path, run: Callable[[str, Path], bool]) -> None:
